@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
@@ -90,17 +91,18 @@ class Case:
         from gpubench.devices import open_device
         from gpubench.studies.runner import measure
 
-        record: Any = None  # of earlier commits a dict
+        record: Any = None
         with open_device(DEVICE) as device:
             for mode in self.modes:
                 group = self._plan(mode)
-                (record,) = measure(group, group.items, device, budget, lambda final: None)
-                if record["status"] != "skipped":
+                (found,) = measure(group, group.items, device, budget, lambda final: None)
+                record = SimpleNamespace(**found) if isinstance(found, dict) else found
+                if record.status != "skipped":
                     break
-        if record["status"] == "skipped":
-            raise SkipNotImplemented(record["reason"])
-        if record["status"] != "ok":
-            raise WrongOrFailed(f"{record['status']}: {record['reason']}")
+        if record.status == "skipped":
+            raise SkipNotImplemented(record.reason)
+        if record.status != "ok":
+            raise WrongOrFailed(f"{record.status}: {record.reason}")
         return record
 
     def _plan(self, mode: str) -> Any:
@@ -151,13 +153,13 @@ def benchmarks(
 
             record = self.case.record(Budget())
             return {
-                "samples": [float(f"{1e-3 * ms:.6g}") for ms in record["samples_ms"]],
+                "samples": [float(f"{1e-3 * ms:.6g}") for ms in record.samples_ms],
                 "number": 1,
             }
 
         def track_workspace(self, *values: Any) -> int:
             """Device memory that it takes beside its input, in bytes."""
-            return int(self._launch_once()["workspace_bytes"])
+            return int(self._launch_once().workspace_bytes)
 
         def peakmem_process(self, *values: Any) -> None:
             """Peak host memory of a process that draws an input, launches and checks, in bytes."""

@@ -40,24 +40,24 @@ def suite() -> dict[str, Any]:
 def _read() -> dict[str, Any]:
     """Read the registry, and find out what the device is.
 
-    device: is_cpu, features. algorithms: by name, their kind of input with the axis of its size,
-    their family, forms, and the parameters with which they are right on any input. workloads:
-    by name, what they are.
+    device: is_cpu, features. algorithms: by name, the axis of the size of their inputs, the axes
+    with several values and those with one, forms, and the parameters with which they are right on
+    any input. workloads: by name, what they are.
     """
-    from gpubench import registry
+    from gpubench import problems, registry
     from gpubench.devices import open_device
-    from gpubench.families import FAMILIES
 
     with open_device(DEVICE) as device:
         found: dict[str, Any] = {
             "device": {"is_cpu": device.is_cpu, "features": sorted(device.features)}
         }
+    asked = problems.problems()
     found["algorithms"] = {
         name: {
             "summary": algorithm.summary,
-            "family": algorithm.family,
-            "kind": FAMILIES[algorithm.family].kind.kind,
-            "size_axis": FAMILIES[algorithm.family].kind.size_axis,
+            "size_axis": asked[algorithm.family].takes.size_axis,
+            "varied": asked[algorithm.family].varied,
+            "fixed": {**asked[algorithm.family].fixed, **algorithm.needs},
             "parameters": dict(algorithm.conformance_parameters),
             "forms": {
                 form: {"requires": sorted(about.requires), "capturable": about.capturable}

@@ -5,7 +5,7 @@
            if |x[j] - x[i] + shift| < cutoff and j != i: j is a neighbour of i
 
    FILL is 1 to list, 0 to count; the distance test, its rounding, HALF, PERIODIC and REACH are those of
-   neighbour_count.cu. A work-item takes SLOTS sorted particles, TARGETS of one cell at a time. Rows of cells are
+   neighbour_sorted_count.cu. A work-item takes SLOTS sorted particles, TARGETS of one cell at a time. Rows of cells are
    short, and vectors over each would be mostly empty: candidates are copied into one buffer, which stays in the
    L1 cache. */
 #include "common/grid.h"

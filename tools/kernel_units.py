@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -17,33 +17,16 @@ from gpubench import problems, registry
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
-from gpubench.core.grid import Grid
-from gpubench.core.recipe import Inputs, Recipe
 from gpubench.decomposed import DECOMPOSITIONS, share
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.plan import Plan
 from gpubench.problems.cells.contract import CellList
-from gpubench.problems.collision.axes import Meshes
-from gpubench.problems.collision.inputs import make_mesh_pair
-from gpubench.problems.key_sort.axes import Keys
-from gpubench.problems.key_sort.inputs import make_keys
 from gpubench.problems.neighbours.contract import HostSearch
-from gpubench.problems.pair_noise.axes import Pairs
-from gpubench.problems.pair_noise.inputs import PairSet
-from gpubench.problems.particles.axes import Particles
-from gpubench.problems.particles.inputs import ParticleSet
-from gpubench.problems.sparse_product.axes import Matrices
-from gpubench.problems.sparse_product.inputs import of_particles
-from gpubench.problems.stream_filter.axes import RECORD_BYTES, Records
-from gpubench.problems.stream_filter.inputs import RecordSet
-from gpubench.problems.subdivision.axes import Surfaces
-from gpubench.problems.subdivision.inputs import make_loop_mesh
 from gpubench.workloads.sph import SPH
 
 # The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
 SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
-CELLS = ((3, 4, 5), (64, 64, 64))
 WORKLOAD_SIZE = 4096
 
 Constants = tuple[tuple[str, int | str], ...]
@@ -133,71 +116,6 @@ class Recorder(Device):
         raise NotImplementedError
 
 
-def particle_sets() -> Iterator[ParticleSet]:
-    """Yield particles of every size, in few and in many cells, open and periodic, that moved."""
-    for particles, cells, periodic in itertools.product(SIZES, CELLS, (False, True)):
-        x, y, z = cells
-        grid = Grid(cells, (0.0,) * 3, (float(x), float(y), float(z)), (periodic,) * 3)
-        positions = np.zeros((particles, 4), np.float32)
-        before = ParticleSet(positions, grid, "given", "given", None)
-        yield ParticleSet(positions, grid, "given", "given", None, before)
-
-
-def record_sets() -> Iterator[RecordSet]:
-    """Yield streams of every size, with every size of record and both kinds of null."""
-    few = ((1000, 4 * words, True) for words in (2, 3, 5, 12, 48))
-    for size, record_bytes, has_keep in (
-        *itertools.product(SIZES, RECORD_BYTES, (False, True)), *few,
-    ):  # fmt: skip
-        records = np.zeros((size, record_bytes // 4), np.float32)
-        yield RecordSet(records, np.zeros(size, np.int32) if has_keep else None, None)
-
-
-def pair_sets() -> Iterator[PairSet]:
-    """Yield pairs of every number."""
-    for pairs in SIZES:
-        ids = np.zeros(pairs, np.int32)
-        yield PairSet(ids, ids, 0, 0, None)
-
-
-def matrix_sets() -> Iterator[Inputs]:
-    """Yield the matrices of few particles: nothing that is compiled depends on their number."""
-    for particles in particle_sets():
-        if particles.particles == min(filter(None, SIZES)) and not any(particles.grid.periodic):
-            yield of_particles(particles)
-
-
-def surfaces() -> Iterator[Inputs]:
-    """Yield a mesh: nothing that is compiled depends on its size."""
-    yield make_loop_mesh("icosphere", 20, 2)
-
-
-def key_sets() -> Iterator[Inputs]:
-    """Yield keys of both widths, with values of every width, in one go and in segments."""
-    yield make_keys(5000)
-    yield make_keys(5000, bits=8)
-    yield make_keys(5000, 4, "nearly-sorted", moved=0.1)
-    yield make_keys(5000, 0, key_type="uint64")
-    yield make_keys(5000, 16, key_type="float32")
-    yield make_keys(5000, segment_keys=30)
-
-
-def mesh_pairs() -> Iterator[Inputs]:
-    """Yield a pair of meshes."""
-    yield make_mesh_pair("sphere", 32, "deep")
-
-
-INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
-    Particles: particle_sets,
-    Records: record_sets,
-    Pairs: pair_sets,
-    Matrices: matrix_sets,
-    Surfaces: surfaces,
-    Keys: key_sets,
-    Meshes: mesh_pairs,
-}
-
-
 def is_like(name: str, word: str) -> bool:
     """Say whether a name contains a word, in which - and _ are the same."""
     return word.replace("_", "-") in name.replace("_", "-")
@@ -252,9 +170,9 @@ def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:
     """Make an algorithm in all its forms and variants, on inputs of every size."""
     make: Any = cls
     forms = [form for form, found in make.forms.items() if found.requires <= device.features]
-    for form, variant, inputs in itertools.product(
-        forms, make.variants, INPUTS[problems.problems()[make.family].kind]()
-    ):
+    problem = problems.problems()[make.family]
+    blanks = itertools.chain.from_iterable(map(problem.blanks, SIZES))
+    for form, variant, inputs in itertools.product(forms, make.variants, blanks):
         with suppress(NotSupported):
             make(device, form=form, parameters=variant, **inputs.made_for).load(inputs)
 

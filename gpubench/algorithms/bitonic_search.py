@@ -17,6 +17,7 @@ class BitonicSearch(CellList):
     name = "bitonic-search"
     summary = "bitonic merge sort of (cell, particle), then a binary search for each cell"
     source = "Batcher 1968; Purcell et al. 2003; rozen2008, section 1"
+    sample_sizes = ((2100, 336),)  # several tiles, so that every kind of merge runs
     forms: ClassVar[Mapping[str, Form]] = {
         "order": Form("indices only"),
         "reorder": Form("positions gathered when the pairs are unpacked", reorders=True),

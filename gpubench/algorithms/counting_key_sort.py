@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.base.errors import NotSupported
@@ -21,6 +21,7 @@ class CountingKeySort(KeySort):
     name = "counting-key-sort"
     summary = "histogram with rank, scan, scatter of indices, then a gather"
     source = "Knuth, The Art of Computer Programming 3, Algorithm 5.2D; with atomics for the ranks"
+    needs: ClassVar[Mapping[str, Any]] = {"key_bits": 16}
     forms: ClassVar[Mapping[str, Form]] = {
         "order": Form(f"not stable; keys of at most {MOST_BITS} bits", stable=False)
     }

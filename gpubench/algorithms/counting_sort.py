@@ -33,6 +33,7 @@ class CountingSort(CellList):
     name = "counting-sort"
     summary = "histogram with rank, scan, scatter"
     source = "Knuth, The Art of Computer Programming 3, Algorithm 5.2D; with atomics for the ranks"
+    sample_sizes = ((600, 36000),)  # several tiles of its scan
     forms: ClassVar[Mapping[str, Form]] = {
         "order": Form("indices only"),
         "reorder": Form("positions travel in the scatter pass", reorders=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class KeyResort(KeySort):
     name = "key-resort"
     summary = "of nearly sorted keys: those that changed are sorted alone and merged"
     source = "after the re-sort of rozen2008, section 2.2; merge by ranks"
+    needs: ClassVar[Mapping[str, Any]] = {"key_order": "nearly-sorted", "keys_moved": 0.01}
     forms: ClassVar[Mapping[str, Form]] = {
         "merge": Form("not stable; keys that were sorted before", stable=False)
     }

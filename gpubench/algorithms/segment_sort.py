@@ -20,6 +20,7 @@ class SegmentSort(KeySort):
     name = "segment-sort"
     summary = f"a block sorts each segment, of at most {TILE} keys, by the bitonic network"
     source = "Batcher 1968"
+    needs: ClassVar[Mapping[str, Any]] = {"segment_keys": 64}
     forms: ClassVar[Mapping[str, Form]] = {"bitonic": Form("stable: keys differ in the index")}
     segment_forms = ("bitonic",)
     key_types = ("uint32", "int32", "float32")

@@ -56,6 +56,7 @@ class Algorithm(ABC):
     conformance_parameters: what differs from the defaults where the conformance suite is run,
         for an algorithm that by default must not answer all of it.
     variants: sets of parameters between which kernels differ; `make kernels` compiles all.
+    needs: axes that every input for it must have, with their values.
     replaces: of an update, the algorithm that builds from nothing what it updates.
     loses: the name in `outcome` of how much the answer lacks, for what may lose a part of it.
     """
@@ -71,6 +72,7 @@ class Algorithm(ABC):
     answers_once_loaded: ClassVar[bool] = False
     conformance_parameters: ClassVar[Mapping[str, int]] = {}
     variants: ClassVar[Sequence[Mapping[str, int]]] = ({},)
+    needs: ClassVar[Mapping[str, Any]] = {}
     replaces: ClassVar[str | None] = None
     loses: ClassVar[str | None] = None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from gpubench.core.recipe import Inputs, Recipe
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # NumPy is slow to import
     from gpubench.core.algorithm import Algorithm
     from gpubench.core.case import Case
     from gpubench.core.oracle import Oracle
+
+Sample: TypeAlias = tuple[Inputs, Mapping[str, int]]
 
 
 class Problem:
@@ -22,6 +24,7 @@ class Problem:
     single file overrides `oracle` and `cases` instead.
 
     takes: the kind of its inputs.
+    varied, fixed: what benchmarks measure beside the size: axes with several values, and with one.
     makes_cells: whether its algorithms make what a simulation keeps its particles in.
     reads_cells: whether its algorithms are made for a cell list, which is no workspace of theirs.
     """
@@ -31,6 +34,9 @@ class Problem:
     oracle_name: ClassVar[str]
     suite: ClassVar[str | None] = None
     large_suite: ClassVar[str | None] = None
+    samples_name: ClassVar[str] = "samples"
+    varied: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    fixed: ClassVar[Mapping[str, Any]] = {}
     makes_cells: ClassVar[bool] = False
     reads_cells: ClassVar[bool] = False
 
@@ -46,6 +52,35 @@ class Problem:
     def large_cases(self) -> Sequence[Case]:
         """Return inputs just past 2^24 in size, where float32 no longer counts; for a GPU."""
         return self._cases(self.large_suite)
+
+    def samples(self, algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+        """Yield small inputs, each with parameters, which together launch every kernel of a form.
+
+        For tools that are slow on each launch. By default they are the first of `cases`.
+        """
+        if self.suite is None:
+            yield from ((case.make(), {}) for case in self.cases()[:4])
+        else:
+            yield from self._part("cases", self.samples_name)(algorithm, form)
+
+    def blanks(self, size: int) -> Iterator[Inputs]:
+        """Yield inputs of about a size that differ in which kernels are compiled for them.
+
+        Their values are zeros where they may be. By default they are the first of `cases`.
+        """
+        if self.suite is None:
+            yield from (case.make() for case in self.cases()[:1])
+        else:
+            yield from self._part("cases", "blanks")(size)
+
+    def axes_for(self, algorithm: type[Algorithm], size: int) -> dict[str, Any]:
+        """Return the axes of a typical input of a size that an algorithm takes."""
+        first = {name: values[0] for name, values in self.varied.items()}
+        return {self.takes.size_axis: size, **first, **self.fixed, **algorithm.needs}
+
+    def sample(self, algorithm: type[Algorithm], size: int, seed: int = 0, **axes: Any) -> Any:
+        """Draw a typical input of a size that an algorithm takes; axes: in place of the usual."""
+        return self.takes(**self.axes_for(algorithm, size) | axes).make(seed)
 
     def _cases(self, suite: str | None) -> Sequence[Case]:
         found: Sequence[Case] = () if suite is None else self._part("cases", suite)()

@@ -19,7 +19,7 @@ LEAST_CELLS = 4096  # that are allowed whatever the number of particles
 MOST_ALONG = 2**20  # that float32 tells apart
 ROUNDING = 2.0**-22  # by which a quotient of the box and the cutoff may fail to be whole
 
-# The layout of `struct Box` in kernels/neighbour_list.cu.
+# The layout of `struct Box` in kernels/neighbour_geometry.cu.
 BOX_DTYPE = np.dtype([("low", np.float64, 3), ("size", np.float64, 3), ("periodic", np.float64, 3)])
 
 Triple = tuple[float, float, float]

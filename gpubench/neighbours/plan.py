@@ -77,7 +77,9 @@ class Plan:
         self.status = device.status(3) if capacity is None else device.empty(3, "int64")
         device.fill(self.status, 0)
         real = {"float32": "float", "float64": "double"}[positions.dtype.name]
-        self.kernel = partial(NamedKernel, device, "neighbour_list.cu", REAL=real, STRIDE=stride)
+        self.kernel = partial(
+            NamedKernel, device, "neighbour_geometry.cu", REAL=real, STRIDE=stride
+        )
         self._place = self.kernel("place", CELLS=int(self._cells.reads_cells))
         self._note, self._blocks = self.kernel("note_pairs"), device.blocks(n, BLOCK)
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]

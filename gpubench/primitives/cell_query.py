@@ -97,7 +97,7 @@ class CellQuery:
         blocks = {"COUNT_BLOCK": BLOCK, "FILL_BLOCK": GROUP_BLOCK}
         self._count, self._fill = (
             NamedKernel(
-                self._device, "neighbour_linked.cu", name,
+                self._device, "neighbour_linked_lists.cu", name,
                 PERIODIC=is_periodic, REACH=reach, **blocks,
             )
             for name in ("count", "fill")
@@ -115,7 +115,8 @@ class CellQuery:
         if self._lanes:
             self._count_shape = self._fill_shape = self._lanes, GROUP_BLOCK
             ahead = {"LANES": self._lanes, "AHEAD": int(in_row <= self._lanes)}
-            counts, kept = "neighbour_groups.cu", kept | ahead
+            counts = lists_in = "neighbour_lane_groups.cu"
+            kept |= ahead
         elif lists:
             self._count_shape = self._fill_shape = 1, LIST_BLOCK
             words = words_for(in_row, any(grid.periodic))
@@ -124,15 +125,13 @@ class CellQuery:
                 "masks": self._allocate(ROWS * words * particles, "uint32"),
             }
             kept |= {"BLOCK": LIST_BLOCK, "STEP": LIST_STEP, "WORDS": words}
-            counts = "neighbour_mark.cu"
+            counts, lists_in = "neighbour_bitmask_count.cu", "neighbour_bitmask_list.cu"
         else:
-            counts, kept = "neighbour_count.cu", kept | {"BLOCK": BLOCK, "STEP": STEP}
+            counts, kept = "neighbour_sorted_count.cu", kept | {"BLOCK": BLOCK, "STEP": STEP}
         self._count = NamedKernel(device, counts, "count", **kept)
         if lists:
             staged = {} if self._lanes else {"STAGED": int("cuda" in device.features)}
-            self._fill = NamedKernel(
-                device, counts.replace("mark", "fill"), "fill", **kept, **staged
-            )
+            self._fill = NamedKernel(device, lists_in, "fill", **kept, **staged)
 
     def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         array = self._device.empty(shape, dtype)
@@ -242,7 +241,8 @@ def row_volume(grid: Grid, cutoff: float, reach: int) -> float:
 def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) -> int:
     """Return how many threads a GPU gives a particle; 0 for one.
 
-    Several where there are few particles, or more candidates than `neighbour_mark.cu` can mark.
+    Several where there are few particles, or more candidates than `neighbour_bitmask_count.cu`
+    can mark.
     neighbours: of a particle, and in_row: candidates in the row of cells that reaches furthest,
     both on average. lists: whether neighbours are listed.
     """

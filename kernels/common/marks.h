@@ -1,5 +1,5 @@
-/* The neighbours of a particle in a row of cells as words of 32 bits, which neighbour_mark.cu keeps for
-   neighbour_fill.cu. HALF, PERIODIC: see neighbour_count.cu; STEP: candidates whose loads overlap. */
+/* The neighbours of a particle in a row of cells as words of 32 bits, which neighbour_bitmask_count.cu keeps for
+   neighbour_bitmask_list.cu. HALF, PERIODIC: see neighbour_sorted_count.cu; STEP: candidates whose loads overlap. */
 #ifndef GPUBENCH_COMMON_MARKS_H
 #define GPUBENCH_COMMON_MARKS_H
 #include "common/stretch.h"

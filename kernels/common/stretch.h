@@ -1,4 +1,4 @@
-/* Which sorted particles may be neighbours of one, and which are. PERIODIC, REACH: see neighbour_count.cu. */
+/* Which sorted particles may be neighbours of one, and which are. PERIODIC, REACH: see neighbour_sorted_count.cu. */
 #ifndef GPUBENCH_COMMON_STRETCH_H
 #define GPUBENCH_COMMON_STRETCH_H
 #include "common/grid.h"

@@ -59,7 +59,7 @@ def measured(
 
 def reason_of(records: list[dict[str, Any]], status: str = "failed") -> str:
     """Return why both measurements of the bad one failed; those of the other must be there."""
-    found = {(r["algorithm"], r["status"]): r["reason"] for r in records}
+    found = {(r.algorithm, r.status): r.reason for r in records}
     assert len(records) == 4
     assert found.keys() == {("bad-sort", status), ("right-sort", "ok")}
     reason: str = found["bad-sort", status]
@@ -130,8 +130,8 @@ def test_plain_values_of_numpy_are_kept(measured: Callable[..., list[dict[str, A
         outcome=lambda self: {"rounds": np.float32(1.5), "why": "\udc80\0"},
     )
     bad = records[0]
-    assert (bad["algorithm"], bad["status"], bad["bytes_moved"]) == ("bad-sort", "ok", 12)
-    assert bad["outcome"] == {"rounds": 1.5, "why": "\\udc80\\x00"}
+    assert (bad.algorithm, bad.status, bad.bytes_moved) == ("bad-sort", "ok", 12)
+    assert bad.outcome == {"rounds": 1.5, "why": "\\udc80\\x00"}
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ def test_an_input_that_memory_cannot_hold_costs_itself(
 
     monkeypatch.setattr(Particles, "make", make_small)
     records = measured()
-    assert [(r["particles"], r["status"]) for r in records] == [
+    assert [(r.at("particles"), r.status) for r in records] == [
         (64, "failed"), (64, "failed"), (128, "ok"), (128, "ok"),
     ]  # fmt: skip
-    assert records[0]["reason"] == "MemoryError: Unable to allocate 64 GiB"
+    assert records[0].reason == "MemoryError: Unable to allocate 64 GiB"
 
 
 def test_a_module_that_ends_the_program_is_refused(

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from key_sets import keys_for
 
 from gpubench import problems, registry
 from gpubench.algorithms.atomic_list import AtomicList
@@ -22,20 +21,13 @@ from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.noise_philox import NoisePhilox
 from gpubench.algorithms.sliced_ell import SlicedEll
 from gpubench.base.errors import NotSupported
-from gpubench.core.grid import Grid
 from gpubench.core.oracle import first_launch
 from gpubench.devices import missing_feature
 from gpubench.libraries.scipy_ckdtree import ScipyCKDTree
 from gpubench.measure import sampling
 from gpubench.measure.sampling import Budget
 from gpubench.problems.cells.contract import SortedCells
-from gpubench.problems.collision.inputs import make_mesh_pair
 from gpubench.problems.neighbours.contract import NeighbourSearch
-from gpubench.problems.pair_noise.inputs import make_pairs
-from gpubench.problems.particles.inputs import make, move
-from gpubench.problems.sparse_product.inputs import of_particles
-from gpubench.problems.stream_filter.inputs import make_records
-from gpubench.problems.subdivision.inputs import make_loop_mesh
 from gpubench.studies.runner import measure, plan
 from gpubench.studies.study import parse_study
 from gpubench.workloads.dpd import DPDStandard
@@ -98,7 +90,7 @@ def statuses(device: Any, axes: str, subjects: list[tuple[Any, str]], monkeypatc
     text = "\n".join([HEAD.format(modes=json.dumps(modes)) + axes, *listed])
     (group,) = plan(parse_study("idle", text))
     records = measure(group, group.items, device, BUDGET, lambda final: None)
-    return [(r["algorithm"], r["form"], r["status"], r["reason"]) for r in records]
+    return [(r.algorithm, r.form, r.status, r.reason) for r in records]
 
 
 KINDS = {
@@ -214,34 +206,17 @@ def test_an_answer_that_cannot_be_overwritten_has_no_time(
     assert status == "failed" and reason.startswith(said)
 
 
-def drawn(family: str, cls: Any) -> Any:
-    """Draw an input of which every answer shows whether it is there."""
-    if family == "stream-filter":
-        return make_records(512, 0.5, 4)
-    if family == "pair-noise":
-        return make_pairs(512)
-    if family == "key-sort":
-        return keys_for(cls, 512)
-    if family == "mesh-collision":
-        return make_mesh_pair("sphere", 32, "deep")
-    if family == "surface-subdivision":
-        return make_loop_mesh("icosphere", 20, 2)
-    inputs = make(300, Grid((4, 4, 4), (0.0,) * 3, (4.0,) * 3))
-    if family == "sparse-product":
-        return of_particles(inputs)
-    moves = family == "cell-list-update" or "update" in cls.forms
-    return move(inputs, 100, "random") if moves else inputs
-
-
 @pytest.mark.parametrize("family", [p.name for p in problems.own().values() if p.suite])
 @pytest.mark.parametrize("spec", SPECS)
 def test_every_answer_is_reached(spec: str, family: str, open_once) -> None:
     """Of every form: once poisoned it is wrong, and the next launch makes all of it anew."""
-    device, reached = open_once(spec), 0
+    device, reached, problem = open_once(spec), 0, problems.problems()[family]
     for name, cls in registry.algorithms().items():
         for form in cls.forms if cls.family == family else ():
-            inputs = drawn(family, cls)
-            oracle: Any = problems.problems()[family].oracle(inputs, False)
+            moves = {"moved": 100, "destination": "random"} if "update" in cls.forms else {}
+            size = 576 if family == "surface-subdivision" else 512
+            inputs = problem.sample(cls, size, **moves)
+            oracle: Any = problem.oracle(inputs, False)
             if missing_feature(cls.forms[form].requires, device):
                 continue
             try:

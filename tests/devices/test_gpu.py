@@ -10,13 +10,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from key_sets import keys_for
 from posed_meshes import posed_meshes
 
 from gpubench import problems, registry
@@ -33,24 +31,16 @@ from gpubench.devices import Device, cuda
 from gpubench.problems.cells.contract import CellListUpdate
 from gpubench.problems.neighbours.contract import HostSearch
 from gpubench.problems.neighbours.tasks import task_of
-from gpubench.problems.pair_noise.inputs import make_pairs
-from gpubench.problems.particles.inputs import make, move
-from gpubench.problems.sparse_product.inputs import of_particles
-from gpubench.problems.stream_filter.inputs import make_records
-from gpubench.problems.subdivision.inputs import make_loop_mesh
-from gpubench.verify.conformance import large_cases
+from gpubench.problems.particles.contract import ParticleAlgorithm
+from gpubench.problems.particles.inputs import make
 
 pytestmark = pytest.mark.cuda
 
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
-LARGE_FAMILIES = (
-    "cell-list", "cell-list-update", "neighbour-search", "hash-grid", "stream-filter", "pair-noise",
-    "sparse-product",
-)  # fmt: skip
 LARGE = [
     pytest.param(case, family, id=f"{family}: {case.name}")
-    for family in LARGE_FAMILIES
-    for case in large_cases(family)
+    for family, problem in problems.own().items()
+    for case in problem.large_cases()
 ]
 
 
@@ -82,28 +72,21 @@ def made(device: Device, name: str, form: str, inputs: Inputs) -> Any:
         pytest.skip(str(lacking))
 
 
-def drawn(name: str, distribution: str, seed: int) -> Any:
-    """Draw an input of an algorithm's kind; inputs of one family have one size."""
+def drawn(name: str, seed: int) -> Any:
+    """Draw an input of an algorithm's kind; inputs of one problem have one size and one mesh."""
     cls = registry.find_algorithm(name)
-    family = cls.family
-    if family == "stream-filter":
-        kept = {"uniform": 0.5, "clusters": 0.1, "one-cell": 1, "lattice": 0}[distribution]
-        return make_records(20000, kept, 16, "predicate", seed)
-    if family == "pair-noise":
-        return make_pairs(20000, seed)
-    if family == "key-sort":
-        return keys_for(cls, 20000, seed=seed)
-    if family == "mesh-collision":
+    if cls.family == "mesh-collision":
         return posed_meshes(seed)
-    if family == "surface-subdivision":
-        return make_loop_mesh("flipped-sphere", 320, 3, seed)
-    is_open = family in (*UNBOUNDED, "sparse-product") or not getattr(cls, "finds_images", True)
-    box = replace(BOX, periodic=(False,) * 3) if is_open else BOX
-    inputs = make(20000, box, distribution, seed=seed)
-    if family == "sparse-product":
-        return of_particles(inputs, seed)
-    updates = family == "cell-list-update" or "update" in cls.forms
-    return move(inputs, 5000, "random", seed) if updates else inputs
+    axes: dict[str, Any] = {}
+    if cls.family == "stream-filter":
+        axes = {"kept": (0.5, 0.1, 1.0, 0.0)[seed], "record_bytes": 16, "nulls": "predicate"}
+    elif issubclass(cls, ParticleAlgorithm):
+        axes = {"per_cell": 4, "distribution": ("uniform", "clusters", "one-cell", "lattice")[seed]}
+        if cls.family == "cell-list-update" or "update" in cls.forms:
+            axes |= {"moved": 5000, "destination": "random"}
+        if cls.family not in UNBOUNDED and getattr(cls, "finds_images", True):
+            axes["periodic"] = True
+    return problems.problems()[cls.family].sample(cls, 2**14, seed, **axes)
 
 
 @pytest.mark.parametrize(("case", "family"), LARGE)
@@ -129,10 +112,7 @@ class TestGraphs:
     @pytest.mark.parametrize(("name", "form"), CAPTURABLE)
     def test_a_replay_computes_again(self, cuda_device: Device, name: str, form: str) -> None:
         family = registry.find_algorithm(name).family
-        first, *others = (
-            drawn(name, distribution, seed)
-            for seed, distribution in enumerate(("uniform", "clusters", "one-cell", "lattice"))
-        )
+        first, *others = (drawn(name, seed) for seed in range(4))
         algorithm = made(cuda_device, name, form, first)
         if algorithm.no_graph:
             pytest.skip(algorithm.no_graph)

@@ -11,9 +11,9 @@ from gpubench.devices.named import NamedKernel, parameters_of
 
 def test_names_are_those_of_the_source():
     names = "positions start order grid cutoff2 slack particles counts"
-    assert parameters_of("neighbour_count.cu", "count") == tuple(names.split())
+    assert parameters_of("neighbour_sorted_count.cu", "count") == tuple(names.split())
     with pytest.raises(ValueError, match="has 0 lists of parameters for nothing"):
-        parameters_of("neighbour_count.cu", "nothing")
+        parameters_of("neighbour_sorted_count.cu", "nothing")
 
 
 def test_arguments_go_where_their_names_are(device: Device):

@@ -69,144 +69,28 @@ FORMS = [
 # Each case is checked twice: what the first launch left behind must not disturb the second.
 CHECK = """
 import json, sys
-import numpy as np
 from gpubench import problems, registry
-from gpubench.core.grid import Grid
 from gpubench.devices import open_device
 from gpubench.primitives import adaptive_merge, digit_sorts, simd_query
-from gpubench.problems.collision.inputs import make_mesh_pair
-from gpubench.problems.key_sort.inputs import make_keys
-from gpubench.problems.pair_noise.inputs import make_pairs
-from gpubench.problems.particles.inputs import make, move
-from gpubench.problems.sparse_product.cases import antisymmetric_matrix, matrix_of_lengths
-from gpubench.problems.sparse_product.inputs import of_particles
-from gpubench.problems.stream_filter.axes import NULLS, RECORD_BYTES
-from gpubench.problems.stream_filter.inputs import make_records
-from gpubench.problems.subdivision.inputs import make_loop_mesh
 
 digit_sorts.ThreeKernelSort.shapes = {True: (4, 32, 4)}
 # So small that few particles have trees that one launch does not split.
 adaptive_merge.SPLIT_BLOCK, adaptive_merge.MAX_STAGES = 64, 6
 
-def particles():
-    torus = Grid((8, 6, 7), (0.0,) * 3, (8.0, 6.0, 7.0), (True,) * 3)
-    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
-    long = Grid((40, 20, 1), (0.0,) * 3, (40.0, 20.0, 1.0))
-    cell = Grid((1, 1, 1), (0.0,) * 3, (1.0,) * 3)
-    # A chunk of the default size takes seconds to sort here, however few particles are in it.
-    usual = {"chunk": 32} if name == "adaptive-bitonic" else {}
-    yield make(300, torus), usual
-    yield make(100, box, "clusters"), usual
-    yield make(200, long), usual
-    yield make(40, long, "one-cell"), usual
-    yield make(40, cell), usual
-    yield make(1, box), usual
-    yield make(0, box), {}
-    if name == "bitonic-search":
-        # Several tiles, so that every kind of merge runs.
-        yield make(2100, torus, seed=1), {}
-    if name == "adaptive-bitonic":
-        # Without the network; trees that take more than one launch to split.
-        size = 100 if form == "intervals" else 140
-        yield make(size, torus, seed=1), {"chunk": 2, "count_comparisons": 1}
-    if name == "counting-sort":
-        # Several tiles of its scan.
-        yield make(600, Grid((300, 20, 6), (0.0,) * 3, (300.0, 20.0, 6.0))), {}
-    if name == "bucket-sort-partial":
-        yield make(200, torus), {"parts": 3, "threshold": 50}
-        yield make(60, torus), {"parts": 8, "threshold": 1}
-
-def moved():
-    torus = Grid((5, 6, 7), (0.0,) * 3, (5.0, 6.0, 7.0), (True,) * 3)
-    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
-    yield move(make(400, torus), 150, "random"), {}
-    yield move(make(100, box, "clusters"), 60, "next"), {}
-    yield move(make(40, box, "one-cell"), 40, "random"), {}
-    yield move(make(90, box), 1, "random"), {}
-    yield move(make(1, box), 1, "next"), {}
-    yield move(make(0, box), 0, "next"), {}
-    if name == "bucket-resort":
-        yield move(make(200, torus), 100, "random"), {"parts": 3, "threshold": 40}
-
-def unbounded():
-    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
-    about = Grid((6, 6, 6), (-3.0,) * 3, (6.0,) * 3)
-    far = Grid((4, 4, 4), (-1e5, 2e5, 3e4), (4.0,) * 3)
-    for buckets in (0, 1, 5):
-        yield make(50, about, "symmetric"), {"buckets": buckets}
-    yield make(30, box, "one-cell"), {"buckets": 5}
-    for size in (0, 1, 300):
-        yield make(size, far), {}
-
-def records():
-    for record_bytes in RECORD_BYTES:
-        for nulls in NULLS:
-            yield make_records(300, 0.5, record_bytes, nulls), {}
-    # Several tiles and blocks.
-    yield make_records(2100, 0.9, 4, "infinity"), {}
-    for size, kept in ((300, 0), (300, 1), (1, 1), (0, 0.5)):
-        yield make_records(size, kept, 16, "infinity"), {}
-
-def pairs():
-    for size in (0, 1, 255, 256, 300, 600):
-        yield make_pairs(size, seed=size), {}
-
-def matrices():
-    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
-    for size in (0, 1, 150):
-        yield of_particles(make(size, box, order="cell")), {}
-    yield of_particles(make(30, box, "one-cell")), {}
-    yield antisymmetric_matrix(3, 9), {}
-    yield antisymmetric_matrix(40, 60), {}
-    if not form.startswith("transpose"):
-        yield matrix_of_lengths([0, 40, 0, 3, *range(30)]), {}
-
-def surfaces():
-    yield make_loop_mesh("flipped-sphere", 20, 2, 1), {"pixels": 250, "bend_percent": 60}
-    yield make_loop_mesh("icosphere", 20, 1), {"pixels": 0, "bend_percent": 0}
-    yield make_loop_mesh("torus", 36, 2), {"pixels": 200}
-    yield make_loop_mesh("icosphere", 80, 1), {"pixels": 10**6, "bend_percent": 10**5}
-
-def keys():
-    given = {"chunk": 32} if name == "adaptive-bitonic-sort" else {}
-    axes = {"segment_keys": 9} if name == "segment-sort" else {}
-    axes |= {"bits": 7} if name == "counting-key-sort" else {}
-    axes |= {"moved": 0.2} if name == "key-resort" else {}
-    for size, width, order in (
-        (1, 4, "uniform"), (33, 16, "uniform"), (33, 4, "few-distinct"), (130, 0, "uniform"),
-        (700, 4, "few-distinct"),
-    ):
-        order = "nearly-sorted" if axes.get("moved") else order
-        yield make_keys(size, min(width, max(cls.widths)), order, **axes), given
-
-def meshes():
-    for mesh, pose in (("sphere", "deep"), ("soup", "touching")):
-        yield make_mesh_pair(mesh, 32, pose, 0), {"capacity": 2048}
-
 name, form = sys.argv[1:]
 if name == "neighbour-query":
     simd_query.suits = lambda device: False
 cls = registry.find_algorithm(name)
-cases = {
-    "cell-list-update": moved,
-    "hash-grid": unbounded,
-    "unbounded-query": unbounded,
-    "stream-filter": records,
-    "pair-noise": pairs,
-    "sparse-product": matrices,
-    "surface-subdivision": surfaces,
-    "key-sort": keys,
-    "mesh-collision": meshes,
-}.get(cls.family, moved if form == "update" else particles)
+problem = problems.problems()[cls.family]
 wrong = []
 with open_device("opencl:oclgrind") as device:
-    for inputs, parameters in cases():
+    for inputs, parameters in problem.samples(cls, form):
         parameters = {**cls.conformance_parameters, **parameters}
         algorithm = cls(device, form=form, parameters=parameters, **inputs.made_for)
         algorithm.load(inputs)
         for _ in range(2):
             algorithm.launch()
-            wrong.append(problems.problems()[cls.family].check(algorithm, inputs))
+            wrong.append(problem.check(algorithm, inputs))
         if cls.family == "unbounded-query":
             algorithm.outcome()  # counts on the device
 print(json.dumps(wrong))

@@ -115,11 +115,11 @@ def test_samples_are_those_of_the_engine_in_seconds(found, monkeypatch):
     monkeypatch.setattr(runner, "measure", lambda *args: taken.append(measure(*args)) or taken[-1])
     value = run(of(found, TIME, form="reorder", particles=16384, per_cell=16))
     ((record,),) = taken
-    assert (record["algorithm"], record["form"]) == ("counting-sort", "reorder")
-    assert (record["particles"], record["per_cell"], record["status"]) == (16384, 16, "ok")
+    assert (record.algorithm, record.form) == ("counting-sort", "reorder")
+    assert (record.at("particles"), record.at("per_cell"), record.status) == (16384, 16, "ok")
     assert value["number"] == 1
     assert len(value["samples"]) >= 11
-    assert value["samples"] == pytest.approx([ms / 1000 for ms in record["samples_ms"]], rel=1e-5)
+    assert value["samples"] == pytest.approx([ms / 1000 for ms in record.samples_ms], rel=1e-5)
 
 
 def test_a_step_of_a_workload_has_samples(found):

@@ -352,13 +352,13 @@ def measured(text: str, device: Device, folder: Any) -> list[dict[str, Any]]:
 
 def test_steps_are_measured_and_recorded(intel, tmp_path):
     hot, graph = measured(STUDY, intel, tmp_path)
-    assert hot["status"] == "ok" and hot["steps"] == 2 and hot["batch"] % 2 == 0
-    assert (hot["workload"], hot["skin"], hot["time_step"]) == ("dpd-standard", 0, 0.04)
-    assert hot["particle_steps_per_s"] == pytest.approx(700e3 / hot["median_ms"], rel=1e-5)
-    assert hot["phases_ms"].keys() == {"cell ids", "sort", "force", "integrate"}
-    assert hot["outcome"]["steps_done"] > 2 * 6 and hot["per_cell"] is None
-    assert re.fullmatch("[0-9a-f]{16}", hot["input_hash"])
-    assert graph["status"] == "skipped" and "CUDA graphs" in graph["reason"]
+    assert hot.status == "ok" and hot.steps == 2 and hot.batch % 2 == 0
+    assert (hot.at("workload"), hot.at("skin"), hot.at("time_step")) == ("dpd-standard", 0, 0.04)
+    assert hot["particle_steps_per_s"] == pytest.approx(700e3 / hot.median_ms, rel=1e-5)
+    assert hot.phases_ms.keys() == {"cell ids", "sort", "force", "integrate"}
+    assert hot.outcome["steps_done"] > 2 * 6 and hot["per_cell"] is None
+    assert re.fullmatch("[0-9a-f]{16}", hot.input_hash)
+    assert graph.status == "skipped" and "CUDA graphs" in graph.reason
     again = run(parse_study("steps", STUDY), intel, tmp_path, budget=BUDGET)
     assert (again.measured, again.resumed) == (0, 2)
 
@@ -377,9 +377,9 @@ def test_a_study_draws_a_simulation_once(intel, tmp_path, monkeypatch):
     monkeypatch.setattr(workload_module, "timed", lambda work: (work(), 3.0))
     of_two = HOT.replace("particles = [700]", "particles = [700, 800]")
     records = measured(of_two + HOST_LOOP, intel, tmp_path)
-    assert [record["status"] for record in records] == ["ok"] * 4
-    assert [record["first_call_ms"] for record in records] == [12_000, 15_000] * 2
-    assert len({record["input_hash"] for record in records}) == 2
+    assert [record.status for record in records] == ["ok"] * 4
+    assert [record.first_call_ms for record in records] == [12_000, 15_000] * 2
+    assert len({record.input_hash for record in records}) == 2
     assert len(seeds) == 2
 
 
@@ -411,15 +411,15 @@ def test_what_takes_other_ranks_waits_for_a_run_that_has_them(intel, tmp_path, m
 
     summary, records = again()
     assert (summary.measured, summary.skipped) == (1, 2)
-    assert [r["status"] for r in records] == ["ok", "skipped", "skipped"]
-    assert [r["ranks"] for r in records] == [None, 2, 4]
-    assert records[1]["reason"] == "is measured by 2 ranks: mpirun -n 2 gpubench run steps"
+    assert [r.status for r in records] == ["ok", "skipped", "skipped"]
+    assert [r.at("ranks") for r in records] == [None, 2, 4]
+    assert records[1].reason == "is measured by 2 ranks: mpirun -n 2 gpubench run steps"
     assert made == [None]
 
     summary, records = again(ranks=2)
     assert (summary.measured, summary.resumed, summary.skipped) == (1, 2, 0)
-    assert (records[3]["status"], records[3]["ranks"]) == ("ok", 2)
-    assert records[3]["decomposition"] == "master" and made == [None, "master"]
+    assert (records[3].status, records[3].at("ranks")) == ("ok", 2)
+    assert records[3].at("decomposition") == "master" and made == [None, "master"]
 
     summary, records = again(ranks=2, fresh=True)
     assert (summary.measured, summary.skipped, len(records)) == (1, 0, 5)
@@ -431,7 +431,7 @@ def test_one_rank_waits_as_well(intel, tmp_path):
     study = parse_study("steps", HOT)
     summary = run(study, intel, tmp_path, budget=BUDGET, ranks=2)
     (waiting,) = results.load(summary.path).records
-    assert waiting["reason"] == "is measured by one rank: gpubench run steps"
+    assert waiting.reason == "is measured by one rank: gpubench run steps"
     assert run(study, intel, tmp_path, budget=BUDGET).measured == 1
 
 
@@ -472,10 +472,10 @@ def test_a_setting_reaches_the_workload_and_the_record(opencl_device, monkeypatc
         for group in plan(study)
         for record in runner.measure(group, group.items, opencl_device, BUDGET, lambda final: None)
     ]
-    assert [record["status"] for record in records] == ["ok", "ok"]
-    assert [record["setting"] for record in records] == ["wall_epsilon=0", "wall_epsilon=0.25"]
+    assert [record.status for record in records] == ["ok", "ok"]
+    assert [record.at("setting") for record in records] == ["wall_epsilon=0", "wall_epsilon=0.25"]
     assert seen == [0.0, 0.25]
-    assert records[0]["key"] != records[1]["key"]
+    assert records[0].key != records[1].key
 
 
 @pytest.mark.parametrize(
@@ -504,19 +504,19 @@ def test_ranks_need_a_decomposition():
 def test_a_skin_is_measured_over_more_steps(intel, tmp_path):
     text = STUDY.replace("modes", "skin = [0.2]\ntime_step = [0.01]\nmodes")
     hot, graph = measured(text, intel, tmp_path)
-    assert (hot["steps"], hot["skin"], hot["time_step"]) == (4, 0.2, 0.01)
-    assert {"test", "lists"} < hot["phases_ms"].keys()
-    assert "lists still hold" in graph["reason"]
+    assert (hot.steps, hot.at("skin"), hot.at("time_step")) == (4, 0.2, 0.01)
+    assert {"test", "lists"} < hot.phases_ms.keys()
+    assert "lists still hold" in graph.reason
 
 
 def test_a_wrong_step_has_no_time_and_stops_no_other(intel, tmp_path):
     records = measured(STUDY + LOSER + HOST_LOOP, intel, tmp_path)
-    found = {(r["algorithm"], r["mode"]): r for r in records}
+    found = {(r.algorithm, r.mode): r for r in records}
     for mode in ("hot", "graph"):
         wrong = found["loser", mode]
-        assert wrong["status"] == "wrong" and wrong["median_ms"] is None
-        assert "and should be there once" in wrong["reason"] and wrong["phases_ms"] is None
-    assert found["counting-sort", "hot"]["status"] == "ok"
+        assert wrong.status == "wrong" and wrong.median_ms is None
+        assert "and should be there once" in wrong.reason and wrong.phases_ms is None
+    assert found["counting-sort", "hot"].status == "ok"
     assert found["bucket-sort", "hot"]["status"] == "ok"
     assert "reads a value back" in found["bucket-sort", "graph"]["reason"]
 
@@ -537,8 +537,8 @@ def test_a_step_that_is_wrong_after_timing_has_no_time(intel, tmp_path, monkeypa
     monkeypatch.setattr(registry, "algorithms", lambda: known)
     LateLoser.builds = 0
     records = measured(STUDY.replace("counting-sort", "loser"), intel, tmp_path)
-    assert records[0]["status"] == "wrong" and records[0]["reason"].startswith("after timing: ")
-    assert records[0]["median_ms"] is None and records[0]["phases_ms"] is None
+    assert records[0].status == "wrong" and records[0].reason.startswith("after timing: ")
+    assert records[0].median_ms is None and records[0].phases_ms is None
 
 
 def test_a_workload_makes_a_sweep_one_of_simulations():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpubench.core.problem import Problem
-from gpubench.problems.particles.axes import Particles
+from gpubench.problems.particles.axes import FIXED, VARIED, Particles
 
 STANDS_ON = ("particles",)
 
@@ -13,6 +13,7 @@ class CellListProblem(Problem):
 
     name = "cell-list"
     takes = Particles
+    varied, fixed = VARIED, FIXED
     makes_cells = True
     oracle_name = "CellListOracle"
     suite = "cell_list_cases"
@@ -24,9 +25,11 @@ class CellListUpdateProblem(Problem):
 
     name = "cell-list-update"
     takes = Particles
+    varied, fixed = VARIED, FIXED
     makes_cells = True
     oracle_name = "CellListUpdateOracle"
     suite = "update_cases"
+    samples_name = "moved_samples"
     large_suite = "large_updates"
 
 
@@ -35,7 +38,9 @@ class HashGridProblem(Problem):
 
     name = "hash-grid"
     takes = Particles
+    varied, fixed = VARIED, FIXED
     makes_cells = True
     oracle_name = "HashGridOracle"
     suite = "hash_grid_cases"
+    samples_name = "unbounded_samples"
     large_suite = "large_worlds"

@@ -22,6 +22,10 @@ from gpubench.problems.particles.cases import (
     particle_cases,
     unbounded_cases,
 )
+from gpubench.problems.particles.cases import blanks as blanks
+from gpubench.problems.particles.cases import moved_samples as moved_samples
+from gpubench.problems.particles.cases import samples as samples
+from gpubench.problems.particles.cases import unbounded_samples as unbounded_samples
 from gpubench.problems.particles.inputs import ParticleSet, from_positions, make, move
 
 

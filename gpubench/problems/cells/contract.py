@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
@@ -155,6 +156,7 @@ class CellListUpdate(CellList):
     """
 
     family: ClassVar[str] = "cell-list-update"
+    needs: ClassVar[Mapping[str, Any]] = {"periodic": True, "destination": "step"}
     launches: int = 2
     answers_once_loaded: ClassVar[bool] = True
 

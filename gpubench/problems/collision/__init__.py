@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gpubench.core.problem import Problem
 from gpubench.problems.collision.axes import Meshes
 
@@ -13,5 +15,6 @@ class MeshCollisionProblem(Problem):
 
     name = "mesh-collision"
     takes = Meshes
+    fixed: ClassVar = {"mesh": "sphere", "pose": "deep"}
     oracle_name = "MeshCollisionOracle"
     suite = "meshes"

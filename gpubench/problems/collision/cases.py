@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
+from gpubench.core.problem import Sample
 from gpubench.problems.collision.axes import POSES, SHAPES
 from gpubench.problems.collision.inputs import MeshPair, make_mesh_pair, mesh_pair
 
@@ -71,3 +74,14 @@ def meshes() -> list[Case]:
             for shape, faces, pose, seed in drawn
         ),
     ]
+
+
+def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield meshes of which few and many triangles meet."""
+    for mesh, pose in (("sphere", "deep"), ("soup", "touching")):
+        yield make_mesh_pair(mesh, 32, pose, 0), {"capacity": 2048}
+
+
+def blanks(size: int) -> Iterator[MeshPair]:
+    """Yield a pair of meshes: nothing that is compiled depends on its size."""
+    yield make_mesh_pair("sphere", 32, "deep")

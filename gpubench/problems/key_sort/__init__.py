@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gpubench.core.problem import Problem
 from gpubench.problems.key_sort.axes import Keys
 
@@ -11,5 +13,6 @@ class KeySortProblem(Problem):
 
     name = "key-sort"
     takes = Keys
+    fixed: ClassVar = {"value_bytes": 4, "key_order": "uniform"}
     oracle_name = "KeySortOracle"
     suite = "keys"

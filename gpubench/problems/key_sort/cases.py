@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from gpubench.core.case import Case
-from gpubench.problems.key_sort.axes import ENTROPIES, KEY_ORDERS, KEY_TYPES
+from gpubench.core.problem import Sample
+from gpubench.problems.key_sort.axes import ENTROPIES, KEY_ORDERS, KEY_TYPES, Keys
 from gpubench.problems.key_sort.inputs import KeySet, make_keys
 
 
@@ -84,3 +87,26 @@ def keys() -> list[Case]:
             for width in (4, 0)
         ),
     ]
+
+
+def samples(algorithm: Any, form: str) -> Iterator[Sample]:
+    """Yield keys as an algorithm takes them, with small chunks."""
+    short = {"chunk": 32} if "chunk" in algorithm.defaults else {}
+    for size, width, order in (
+        (1, 4, "uniform"), (33, 16, "uniform"), (33, 4, "few-distinct"), (130, 0, "uniform"),
+        (700, 4, "few-distinct"),
+    ):  # fmt: skip
+        axes = {"key_order": order, "value_bytes": min(width, max(algorithm.widths))}
+        needs = {"segment_keys": 9} if "segment_keys" in algorithm.needs else {}
+        recipe = Keys(**{"key_count": size, **axes, **algorithm.needs, **needs})
+        yield recipe.make(0), short
+
+
+def blanks(size: int) -> Iterator[KeySet]:
+    """Yield keys of both widths, with values of every width, in one go and in segments."""
+    yield make_keys(5000)
+    yield make_keys(5000, bits=8)
+    yield make_keys(5000, 4, "nearly-sorted", moved=0.1)
+    yield make_keys(5000, 0, key_type="uint64")
+    yield make_keys(5000, 16, key_type="float32")
+    yield make_keys(5000, segment_keys=30)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpubench.core.problem import Problem
-from gpubench.problems.particles.axes import Particles
+from gpubench.problems.particles.axes import FIXED, VARIED, Particles
 
 STANDS_ON = ("particles",)
 
@@ -13,9 +13,11 @@ class NeighbourSearchProblem(Problem):
 
     name = "neighbour-search"
     takes = Particles
+    varied, fixed = VARIED, FIXED
     oracle_name = "NeighbourSearchOracle"
     suite = "search_cases"
     large_suite = "large_searches"
+    samples_name = "search_samples"
 
 
 class NeighbourQueryProblem(Problem):
@@ -23,6 +25,7 @@ class NeighbourQueryProblem(Problem):
 
     name = "neighbour-query"
     takes = Particles
+    varied, fixed = VARIED, FIXED
     reads_cells = True
     oracle_name = "NeighbourQueryOracle"
     suite = "query_cases"
@@ -33,6 +36,8 @@ class UnboundedQueryProblem(Problem):
 
     name = "unbounded-query"
     takes = Particles
+    varied, fixed = VARIED, FIXED
     reads_cells = True
     oracle_name = "UnboundedQueryOracle"
     suite = "unbounded_query_cases"
+    samples_name = "unbounded_samples"

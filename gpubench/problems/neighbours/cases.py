@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
 from gpubench.core.grid import Grid
+from gpubench.core.problem import Sample
 from gpubench.problems.particles.cases import (
     PERIODIC,
     after_move,
@@ -15,10 +18,14 @@ from gpubench.problems.particles.cases import (
     cube,
     given_positions,
     large_sets,
+    moved_samples,
     open_cases,
     particle_cases,
     unbounded_cases,
 )
+from gpubench.problems.particles.cases import blanks as blanks
+from gpubench.problems.particles.cases import samples as samples
+from gpubench.problems.particles.cases import unbounded_samples as unbounded_samples
 from gpubench.problems.particles.inputs import ParticleSet, from_positions, make
 
 
@@ -97,3 +104,8 @@ def unbounded_query_cases() -> list[Case]:
 def large_searches() -> list[Case]:
     """Return more particles than float32 counts, about one in a cell."""
     return large_sets(Grid.with_count(2**24))
+
+
+def search_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield particles, after moves for an update."""
+    yield from (moved_samples if form == "update" else samples)(algorithm, form)

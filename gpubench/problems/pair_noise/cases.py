@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
+from gpubench.core.problem import Sample
 from gpubench.problems.pair_noise.inputs import PairSet, make_pairs
 
 
@@ -62,3 +64,15 @@ def _given_pairs(
 def large_pairs() -> list[Case]:
     """Return more pairs than float32 counts."""
     return [Case("2^24 + 1 pairs", partial(make_pairs, 2**24 + 1))]
+
+
+def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield pairs in less than a block, and in several."""
+    for size in (0, 1, 255, 256, 300, 600):
+        yield make_pairs(size, seed=size), {}
+
+
+def blanks(size: int) -> Iterator[PairSet]:
+    """Yield pairs."""
+    ids = np.zeros(size, np.int32)
+    yield PairSet(ids, ids, 0, 0, None)

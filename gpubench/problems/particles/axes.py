@@ -52,6 +52,11 @@ def check_move(particles: int, grid: Grid, moved: int | None, destination: str) 
         raise UserError("in a grid of one cell no particle can move to another: use more cells")
 
 
+# What benchmarks measure beside the number of particles.
+VARIED = {"per_cell": [1, 16]}
+FIXED = {"distribution": "uniform", "order": "random"}
+
+
 @dataclass(frozen=True)
 class Particles(Recipe):
     """Particles in the cells of a grid, and the particles before they moved, where they did.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
 from gpubench.core.grid import Grid
+from gpubench.core.problem import Sample
 from gpubench.problems.particles.axes import ORDERS
 from gpubench.problems.particles.inputs import ParticleSet, from_positions, make, move
 
@@ -263,3 +265,64 @@ def large_sets(dense: Grid) -> list[Case]:
             partial(make, 2**24 + 3, sparse, order="nearly-sorted"),
         ),
     ]
+
+
+def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield few particles in every shape of box, with parameters for small parts and chunks."""
+    torus = Grid((8, 6, 7), (0.0,) * 3, (8.0, 6.0, 7.0), PERIODIC)
+    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
+    long = Grid((40, 20, 1), (0.0,) * 3, (40.0, 20.0, 1.0))
+    known = algorithm.defaults
+    # A chunk of the default size takes seconds, however few particles are in it.
+    usual = {"chunk": 32} if "chunk" in known else {}
+    yield make(300, torus), usual
+    yield make(100, box, "clusters"), usual
+    yield make(200, long), usual
+    yield make(40, long, "one-cell"), usual
+    yield make(40, cube(1)), usual
+    yield make(1, box), usual
+    yield make(0, box), {}
+    for particles, cells in getattr(algorithm, "sample_sizes", ()):
+        yield make(particles, Grid.with_count(cells), seed=1), {}
+    if "count_comparisons" in known:  # small chunks, with trees that take several launches
+        yield make(140, torus, seed=1), {"chunk": 2, "count_comparisons": 1}
+    if "threshold" in known:
+        yield make(200, torus), {"parts": 3, "threshold": 50}
+        yield make(60, torus), {"parts": 8, "threshold": 1}
+
+
+def moved_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield particles of which some, all or none have moved."""
+    torus = Grid((5, 6, 7), (0.0,) * 3, (5.0, 6.0, 7.0), PERIODIC)
+    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
+    yield move(make(400, torus), 150, "random"), {}
+    yield move(make(100, box, "clusters"), 60, "next"), {}
+    yield move(make(40, box, "one-cell"), 40, "random"), {}
+    yield move(make(90, box), 1, "random"), {}
+    yield move(make(1, box), 1, "next"), {}
+    yield move(make(0, box), 0, "next"), {}
+    if "threshold" in algorithm.defaults:
+        yield move(make(200, torus), 100, "random"), {"parts": 3, "threshold": 40}
+
+
+def unbounded_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield particles about the origin and far from it, in many buckets and in few."""
+    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
+    about = Grid((6, 6, 6), (-3.0,) * 3, (6.0,) * 3)
+    far = Grid((4, 4, 4), (-1e5, 2e5, 3e4), (4.0,) * 3)
+    for buckets in (0, 1, 5):
+        yield make(50, about, "symmetric"), {"buckets": buckets}
+    yield make(30, box, "one-cell"), {"buckets": 5}
+    for size in (0, 1, 300):
+        yield make(size, far), {}
+
+
+def blanks(size: int) -> Iterator[ParticleSet]:
+    """Yield particles that moved, in few and in many cells, in open and in periodic boxes."""
+    positions = np.zeros((size, 4), np.float32)
+    for cells in ((3, 4, 5), (64, 64, 64)):
+        for periodic in (OPEN, PERIODIC):
+            edges = (float(cells[0]), float(cells[1]), float(cells[2]))
+            grid = Grid(cells, (0.0,) * 3, edges, periodic)
+            before = ParticleSet(positions, grid, "given", "given", None)
+            yield ParticleSet(positions, grid, "given", "given", None, before)

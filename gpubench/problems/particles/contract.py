@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from gpubench.core.algorithm import Algorithm
 
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 class ParticleAlgorithm(Algorithm):
-    """An algorithm over particles, made for their number and their grid."""
+    """An algorithm over particles, made for their number and their grid.
+
+    sample_sizes: particles and cells of samples beside those of its problem, on which kernels run
+        that few particles do not need.
+    """
+
+    sample_sizes: ClassVar[Sequence[tuple[int, int]]] = ()
 
     def __init__(
         self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]

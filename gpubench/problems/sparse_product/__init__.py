@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gpubench.core.problem import Problem
 from gpubench.problems.sparse_product.axes import Matrices
 
@@ -13,6 +15,8 @@ class SparseProductProblem(Problem):
 
     name = "sparse-product"
     takes = Matrices
+    varied: ClassVar = {"order": ["cell", "random"]}
+    fixed: ClassVar = {"matrix": "density-gradient", "per_cell": 8, "distribution": "uniform"}
     oracle_name = "SparseProductOracle"
     suite = "matrices"
     large_suite = "large_matrices"

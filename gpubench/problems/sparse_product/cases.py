@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.arrays import exclusive_sum
 from gpubench.core.case import Case
 from gpubench.core.grid import Grid
+from gpubench.core.problem import Sample
 from gpubench.problems.particles.axes import ORDERS
 from gpubench.problems.particles.inputs import from_positions, make
 from gpubench.problems.sparse_product.inputs import BlockRows, MatrixSet, of_particles, of_rows
@@ -178,3 +180,22 @@ def large_matrices() -> list[Case]:
     """Return more rows than float32 counts."""
     cells = Grid.with_count(2**24)
     return [Case("2^24 + 1 rows", lambda: of_particles(make(2**24 + 1, cells)))]
+
+
+def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield matrices of particles and given ones, with rows of every length."""
+    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
+    for size in (0, 1, 150):
+        yield of_particles(make(size, box, order="cell")), {}
+    yield of_particles(make(30, box, "one-cell")), {}
+    yield antisymmetric_matrix(3, 9), {}
+    yield antisymmetric_matrix(40, 60), {}
+    if not form.startswith("transpose"):
+        yield matrix_of_lengths([0, 40, 0, 3, *range(30)]), {}
+
+
+def blanks(size: int) -> Iterator[MatrixSet]:
+    """Yield matrices of few particles: nothing that is compiled depends on their number."""
+    for cells in ((3, 4, 5), (64, 64, 64)):
+        grid = Grid(cells, (0.0,) * 3, (float(cells[0]), float(cells[1]), float(cells[2])))
+        yield of_particles(make(1000, grid, "one-cell"))

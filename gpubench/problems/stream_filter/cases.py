@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
+from gpubench.core.problem import Sample
 from gpubench.problems.stream_filter.axes import NULLS, RECORD_BYTES
 from gpubench.problems.stream_filter.inputs import RecordSet, make_records, records_from
 
@@ -106,3 +109,24 @@ def _odd_keeps() -> RecordSet:
 def large_streams() -> list[Case]:
     """Return a stream just past 2^24 records."""
     return [Case("2^24 + 1 records", partial(make_records, 2**24 + 1, 0.5))]
+
+
+def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield streams of every size of record and kind of null, in one tile and in several."""
+    for record_bytes in RECORD_BYTES:
+        for nulls in NULLS:
+            yield make_records(300, 0.5, record_bytes, nulls), {}
+    yield make_records(2100, 0.9, 4, "infinity"), {}
+    for size, kept in ((300, 0), (300, 1), (1, 1), (0, 0.5)):
+        yield make_records(size, kept, 16, "infinity"), {}
+
+
+def blanks(size: int) -> Iterator[RecordSet]:
+    """Yield streams with both kinds of null; few records also in every width of their own code."""
+    keep = np.zeros(size, np.int32)
+    for record_bytes in RECORD_BYTES:
+        records = np.zeros((size, record_bytes // 4), np.float32)
+        yield RecordSet(records, None, None)
+        yield RecordSet(records, keep, None)
+    for words in (2, 3, 5, 12, 48) if 0 < size < 10_000 else ():
+        yield RecordSet(np.zeros((size, words), np.float32), keep, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gpubench.core.problem import Problem
 from gpubench.problems.subdivision.axes import Surfaces
 
@@ -11,5 +13,6 @@ class SubdivisionProblem(Problem):
 
     name = "surface-subdivision"
     takes = Surfaces
+    fixed: ClassVar = {"surface": "torus", "depth": 1}
     oracle_name = "SubdivisionOracle"
     suite = "surfaces"

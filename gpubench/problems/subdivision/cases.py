@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
+from gpubench.core.problem import Sample
 from gpubench.problems.subdivision.inputs import LoopMesh, loop_mesh, make_loop_mesh
 
 TETRAHEDRON = ((0, 1, 2), (0, 3, 1), (0, 2, 3), (1, 3, 2))
@@ -50,3 +53,16 @@ def surfaces() -> list[Case]:
             for seed, (name, faces, k) in enumerate(shapes)
         ),
     ]  # fmt: skip
+
+
+def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
+    """Yield meshes of which all, some or none is split."""
+    yield make_loop_mesh("flipped-sphere", 20, 2, 1), {"pixels": 250, "bend_percent": 60}
+    yield make_loop_mesh("icosphere", 20, 1), {"pixels": 0, "bend_percent": 0}
+    yield make_loop_mesh("torus", 36, 2), {"pixels": 200}
+    yield make_loop_mesh("icosphere", 80, 1), {"pixels": 10**6, "bend_percent": 10**5}
+
+
+def blanks(size: int) -> Iterator[LoopMesh]:
+    """Yield a mesh: nothing that is compiled depends on its size."""
+    yield make_loop_mesh("icosphere", 20, 2)

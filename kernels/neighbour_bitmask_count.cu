@@ -1,5 +1,5 @@
-/* Count the neighbours of each particle, as neighbour_count.cu does and with the same words, and mark
-   them for neighbour_fill.cu, which need not test them again:
+/* Count the neighbours of each particle, as neighbour_sorted_count.cu does and with the same words, and mark
+   them for neighbour_bitmask_list.cu, which need not test them again:
 
        for each particle i, for each of the nine rows around it:
            begins[row][i] = its first candidate

@@ -1,6 +1,6 @@
 /* Neighbours of each particle within the cutoff over linked lists (`head` and `next`): 27 cells, exact
-   distance test, strictly nearer. One thread a particle, in the given order. As neighbour_count.cu and
-   neighbour_fill.cu otherwise, which do the same over sorted cells. `fill` repeats the distance tests of
+   distance test, strictly nearer. One thread a particle, in the given order. As neighbour_sorted_count.cu and
+   neighbour_bitmask_list.cu otherwise, which do the same over sorted cells. `fill` repeats the distance tests of
    `count`. A cell is at least as long as the cutoff. COUNT_BLOCK, FILL_BLOCK: threads a block. */
 #include "common/stretch.h"
 

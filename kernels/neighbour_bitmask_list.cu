@@ -1,10 +1,10 @@
 /* Write the neighbours of each particle at the offsets that the counts gave. Plainly:
 
-       for each particle i, for each candidate j that neighbour_mark.cu marked for it:
+       for each particle i, for each candidate j that neighbour_bitmask_count.cu marked for it:
            neighbours[offsets[i]++] = order[j]
 
    Rows of cells that have no bits there are tested again: distances are products fused with sums by hand,
-   so that no compiler does it in one of the two kernels alone. Words as in neighbour_count.cu.
+   so that no compiler does it in one of the two kernels alone. Words as in neighbour_sorted_count.cu.
 
    STAGED is 0 for the plain kernel, which comes first: each thread writes a row of its own. On CUDA, with 1, a
    thread collects up to 32 neighbours in shared memory at a time, from the words that have bits, and its warp

@@ -1,6 +1,6 @@
 /* Count and list the neighbours of each particle where there are few particles: LANES threads a particle, 16 or 32,
    which look up a row of cells each, test LANES candidates at a time, and write those that are near side by side. Over
-   sorted cells; HALF, PERIODIC and REACH as in neighbour_count.cu, whose distance test this repeats to the bit. Needs
+   sorted cells; HALF, PERIODIC and REACH as in neighbour_sorted_count.cu, whose distance test this repeats to the bit. Needs
    warps (CUDA).
 
    With AHEAD the first LANES candidates of all rows are loaded before any is tested, as there are too few threads to
