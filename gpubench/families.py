@@ -1,5 +1,6 @@
-"""Door for asv's files of older commits: the problems by their names, as `FAMILIES`."""
+"""Door for asv's files of older commits: `FAMILIES`, in which a problem has the `kind` it takes."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from gpubench import problems
@@ -7,5 +8,6 @@ from gpubench import problems
 
 def __getattr__(name: str) -> Any:
     if name == "FAMILIES":
-        return problems.problems()
+        known = problems.problems().items()
+        return {name: SimpleNamespace(kind=each.takes) for name, each in known}
     raise AttributeError(name)

@@ -19,7 +19,7 @@ from gpubench.problems.particles.axes import Particles
 from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.studies.bench import verdict_on
 from gpubench.verify import conformance
-from gpubench.verify.allocations import READ_CELLS, UndeclaredMemory, soiled_memory
+from gpubench.verify.allocations import UndeclaredMemory, soiled_memory
 from gpubench.verify.conformance import cases
 from gpubench.verify.smallest import smallest_failure
 
@@ -49,7 +49,7 @@ def _check_form(
 ) -> dict[str, Any]:
     with soiled_memory(device) as memory:
         make: Callable[..., Algorithm] = partial(cls, device, form=form)
-        if not cls.forms[form].allocates and cls.family not in READ_CELLS:
+        if not cls.forms[form].allocates and not problems.problems()[cls.family].reads_cells:
             make = memory.declared_by(make)
         return _check_made(make, cls, device, inputs, smallest)
 
@@ -63,13 +63,13 @@ def _check_made(
 ) -> dict[str, Any]:
     family = problems.problems()[cls.family]
     given = Meshes if isinstance(inputs, MeshPair) else Particles
-    if inputs is not None and family.kind is not given:
-        return _outcome("skipped", f"takes {family.kind.kind}, not {given.kind}")
+    if inputs is not None and family.takes is not given:
+        return _outcome("skipped", f"takes {family.takes.kind}, not {given.kind}")
     try:
         if inputs is None:
             conforming = partial(make, parameters=cls.conformance_parameters)
             found = _summarised(conformance.run_conformance(conforming, cls.family))
-            if smallest and family.kind is Particles:
+            if smallest and family.takes is Particles:
                 found["smallest"] = _smallest_of_suite(conforming, cls.family, found["cases"])
             return found
         oracle = family.oracle(inputs, False)

@@ -31,7 +31,7 @@ class Problem:
 
     name: ClassVar[str]
     takes: ClassVar[type[Recipe]]
-    oracle_name: ClassVar[str]
+    oracle_name: ClassVar[str | None] = None
     suite: ClassVar[str | None] = None
     large_suite: ClassVar[str | None] = None
     samples_name: ClassVar[str] = "samples"
@@ -42,11 +42,15 @@ class Problem:
 
     def oracle(self, inputs: Any, exact: bool = False) -> Oracle:
         """Make the oracle of an input; `exact` where float32 represents its distances exactly."""
+        if self.oracle_name is None:
+            raise NotImplementedError(f"{self.name} has no right answers: override oracle()")
         made: Oracle = self._part("oracle", self.oracle_name)(inputs, exact)
         return made
 
     def cases(self) -> Sequence[Case]:
         """Return the inputs on which every algorithm must be right."""
+        if self.suite is None:
+            raise NotImplementedError(f"{self.name} is tried on nothing: override cases()")
         return self._cases(self.suite)
 
     def large_cases(self) -> Sequence[Case]:
@@ -92,8 +96,3 @@ class Problem:
     def check(self, algorithm: Algorithm, inputs: Inputs, exact: bool = False) -> str | None:
         """Check one answer. To check several on one input, keep the oracle."""
         return self.oracle(inputs, exact).check(algorithm)
-
-    @property
-    def kind(self) -> type[Recipe]:
-        """What its inputs are."""
-        return self.takes

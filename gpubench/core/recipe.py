@@ -96,6 +96,11 @@ class Recipe(ABC):
         return drawn
 
     @property
+    def neighbours(self) -> int | None:
+        """About how many neighbours all particles have together; None of what has no particles."""
+        return None
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """Its description in a progress bar."""

@@ -33,9 +33,6 @@ from gpubench.evidence.results import Results
 AXES = ("study", "algorithm", "form", "parameters", "input", "inputs", "mode")
 _PLAIN_AXES = operator.attrgetter(*(n for n in AXES if n != "parameters"))
 STATUSES = ("wrong", "ok", "failed", "skipped")  # which of several counts
-
-SMALL_BY = ("particles", "records", "pairs")
-
 FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
 COVERED = 0.95
 
@@ -157,9 +154,8 @@ def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, flo
 
 def _regimes(record: Record) -> tuple[Conditions, Conditions]:
     """Return the regimes of a record: in its own study, and in all of them."""
-    # Not of keys and triangles, so far: see SMALL_BY.
-    size = next((n for axis in SMALL_BY if (n := record.at(axis))), 0)
-    is_small = size <= LAUNCHES_PARTICLES
+    size = None if record.input is None else record.input.size
+    is_small = (size or 0) <= LAUNCHES_PARTICLES
     return Conditions(record.mode, is_small, record.study), Conditions(record.mode, is_small)
 
 

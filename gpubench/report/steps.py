@@ -54,12 +54,13 @@ def ratio(one: float | None, several: float | None) -> float | None:
     return one / several if one and several else None
 
 
-def ways(run: StudyRun) -> list[Way]:
+@lru_cache(maxsize=64)
+def ways(run: StudyRun) -> tuple[Way, ...]:
     """Return in which ways several ranks were timed."""
     places = [cell.place for cell in run.timed]
     found = {(p.ranks or 1, p.decomposition) for p in places if p.ranks not in (None, 1)}
     order = AXES["decomposition"].order([name for _, name in found])
-    return [Way(*way) for way in sorted(found, key=lambda way: (way[0], order.index(way[1])))]
+    return tuple(Way(*way) for way in sorted(found, key=lambda way: (way[0], order.index(way[1]))))
 
 
 def find(run: StudyRun, subject: Variant, way: Way, particles: float) -> MeasurementRow | None:

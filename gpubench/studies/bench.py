@@ -16,7 +16,6 @@ from gpubench.core.memory import why_too_large
 from gpubench.core.oracle import Oracle, first_launch
 from gpubench.core.recipe import Inputs
 from gpubench.devices import Device, missing_feature
-from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import AnyRecord, make_record
 from gpubench.measure.clock import timed
 from gpubench.measure.phases import level_times
@@ -25,7 +24,6 @@ from gpubench.measure.statistics import Summary
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.problems.steps.inputs import SimulationStart
-from gpubench.problems.steps.oracle import WorkloadStepOracle
 from gpubench.steps.workload_step import WorkloadStep
 from gpubench.studies.facts import facts_of, printable, require_countable
 from gpubench.studies.plan import DescribedDevice, Group, Job
@@ -230,9 +228,6 @@ def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
 
     @cache
     def oracle(family: str) -> Oracle:
-        if family == STEP:  # for which no algorithm is registered
-            assert isinstance(inputs, SimulationStart)
-            return WorkloadStepOracle(inputs)
         return problems.problems()[family].oracle(inputs)
 
     return oracle

@@ -20,14 +20,10 @@ from gpubench.base.paths import PACKAGE
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.recipe import Recipe, axes, required_axes
 from gpubench.measure.budget import Budget, Mode
-from gpubench.problems.particles.axes import Particles
-from gpubench.problems.sparse_product.axes import Matrices
 from gpubench.problems.steps.axes import Simulation
 from gpubench.studies.design import spread_points
 
 FOLDER = PACKAGE / "studies"
-# Families of what a simulation needs.
-MAKES_CELLS = frozenset({"cell-list", "cell-list-update", "hash-grid"})
 
 
 class StudyError(UserError):
@@ -107,11 +103,7 @@ class Subject:
         if size in self.limits and getattr(recipe, size) > self.limits[size]:
             return f"not run above {self.limits[size]:,} {size} (limit of the study)"
         most = self.limits.get("neighbours")
-        if (
-            most is not None
-            and isinstance(recipe, Particles | Matrices)
-            and recipe.neighbours > most
-        ):
+        if most is not None and (recipe.neighbours or 0) > most:
             return f"not run above {most:,} neighbours in total (limit of the study)"
         return None
 
@@ -299,7 +291,7 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
                 f"{study.name}.toml: no algorithm {subject.algorithm!r}; {registry.OWN}"
             )
         takes = families[algorithm.family].takes
-        is_part = inputs is Simulation and algorithm.family in MAKES_CELLS
+        is_part = inputs is Simulation and families[algorithm.family].makes_cells
         if inputs is not None and not issubclass(inputs, takes) and not is_part:
             raise StudyError(
                 f"{study.name}.toml: {algorithm.name} takes {takes.kind}, which its sweep has not"

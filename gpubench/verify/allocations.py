@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 # Small, and with room behind each array: an index made of it gives a wrong answer, and no crash.
 INTEGER = 3
 ROOM = 2**20  # items
-READ_CELLS = ("neighbour-query", "unbounded-query")  # made for a cell list, which is no workspace
 
 
 class UndeclaredMemory(Exception):
