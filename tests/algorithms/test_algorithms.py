@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -191,6 +192,14 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
         results = [r for r in results if "which needs blocks with B_ji = -B_ij" not in r.reason]
         assert len(results) > 30
     assert [f"{r.name}: {r.status}, {r.reason}" for r in results if r.status != "ok"] == []
+
+
+def test_every_form_has_a_conformance_item_on_each_runtime() -> None:
+    """But for ten counts, which do again what one count does."""
+    assert {each.values for each in whole_suites()} == {*FORMS} - {*REPEATED}
+    marks = [mark.name for mark in test_conformance.pytestmark]  # type: ignore[attr-defined]
+    assert sorted(marks) == ["parametrize", "second_runtime"]
+    assert "device" in inspect.signature(test_conformance).parameters  # each, see conftest
 
 
 @st.composite

@@ -294,6 +294,64 @@ def test_what_was_written_before_finds_what_it_imported(door):
 
 
 NAMELESS = ("evidence", "report", "choose", "compare", "cli")
+# Which names of axes, kinds and problems stand quoted above the problems: views of searches and
+# steps, advice about searches, keys of files. It may only shrink.
+ALLOWED = {
+    "evidence/bounds.py": "records",
+    "evidence/declared.py": "destination simulation workload-step",
+    "evidence/files.py": "records",
+    "evidence/frame.py": "per_cell ranks",
+    "evidence/inputs.py": "simulation",
+    "evidence/records.py": "destination distribution kept moved nulls order particles per_cell"
+    " periodic ranks record_bytes records",
+    "evidence/results.py": "records",
+    "report/cells.py": "moved periodic ranks workload",
+    "report/machines.py": "ranks",
+    "report/maps.py": "distribution order particles per_cell",
+    "report/published.py": "workload",
+    "report/rankings.py": "moved",
+    "report/scans.py": "decomposition moved ranks time_step workload",
+    "report/search_pages.py": "moved particles per_cell skin time_step",
+    "report/simulations.py": "particles skin time_step workload",
+    "report/spreadsheets.py": "periodic",
+    "report/steps.py": "decomposition particles skin time_step workload",
+    "report/study_charts.py": "ranks",
+    "report/tables.py": "decomposition moved ranks time_step workload",
+    "choose/chooser.py": "distribution order",
+    "choose/evidence.py": "destination distribution moved order particles per_cell periodic",
+    "choose/output.py": "moved particles per_cell",
+    "choose/question.py": "destination distribution order",
+    "choose/sorts.py": "key_bits key_count key_entropy key_order key_type segment_keys value_bytes",
+    "compare/files.py": "periodic",
+    "compare/pairs.py": "records",
+    "compare/worker.py": "records workload",
+    "cli/listing.py": "workload",
+    "cli/measured.py": "records",
+    "cli/simulate.py": "particles simulation workload",
+    "cli/tune.py": "skin",
+}
+
+
+def test_names_of_axes_stay_below():
+    named = {*problems.axes(), *problems.own_kinds(), *problems.own()}
+    found = {}
+    for part in NAMELESS:
+        for path in sorted((PACKAGE / part).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            described = {
+                id(node.body[0].value)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+                and isinstance(node.body[0], ast.Expr)
+            }
+            quoted = {
+                node.value
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Constant) and id(node) not in described
+            }
+            if own := sorted(each for each in quoted if isinstance(each, str) and each in named):
+                found[path.relative_to(PACKAGE).as_posix()] = " ".join(own)
+    assert found == ALLOWED
 
 
 def test_what_reads_results_names_no_algorithm_study_or_library():
