@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.recipe import Inputs
+
+T = TypeVar("T")
 
 
 class Oracle(ABC):
@@ -22,6 +24,15 @@ class Oracle(ABC):
     @abstractmethod
     def check(self, algorithm: Any) -> str | None:
         """Download the answer of the last launch; return None, or a sentence on what is wrong."""
+
+    @staticmethod
+    def answer_of(algorithm: Any, kind: type[T]) -> T:
+        """Return the answer of the last launch; raises TypeError where it is of another kind."""
+        answer = algorithm.answer
+        if not isinstance(answer, kind):
+            found, expected = type(answer).__name__, kind.__name__
+            raise TypeError(f"{algorithm.name} answers with {found}, not {expected}")
+        return answer
 
     def poison(self, algorithm: Any) -> None:
         """Overwrite the answer, so that only the next launch can make it right."""

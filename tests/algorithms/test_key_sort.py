@@ -17,7 +17,7 @@ from gpubench.base.errors import NotSupported, UserError
 from gpubench.devices import Device
 from gpubench.problems.key_sort.axes import ENTROPIES, KEY_TYPES
 from gpubench.problems.key_sort.inputs import FEW, KeySet, make_keys, ordered_bits
-from gpubench.problems.key_sort.oracle import KeySortReference, check_sorted_keys, stable_order
+from gpubench.problems.key_sort.oracle import KeySortOracle, check_sorted_keys, stable_order
 
 
 @pytest.mark.parametrize("order", ["sorted", "reversed", "few-distinct"])
@@ -121,7 +121,7 @@ def test_ordered_bits_are_in_the_order_of_keys(key_type: str) -> None:
 def test_what_becomes_of_zeros_is_checked() -> None:
     keys = np.array([0.0, -0.0, 1.0], np.float32)
     values = np.arange(3, dtype=np.int32)
-    reference = KeySortReference(KeySet(keys, values))
+    reference = KeySortOracle(KeySet(keys, values))
     by_bits, by_number = reference.sorted(False), reference.sorted(True)
     assert by_bits[1] is not None and by_bits[1].tolist() == [1, 0, 2]
     assert by_number[1] is not None and by_number[1].tolist() == [0, 1, 2]
@@ -132,7 +132,7 @@ def test_what_becomes_of_zeros_is_checked() -> None:
 
 def test_segments_are_sorted_each_by_itself() -> None:
     inputs = make_keys(600, 4, "few-distinct", 3, segment_keys=20)
-    keys, values = KeySortReference(inputs).sorted(False)
+    keys, values = KeySortOracle(inputs).sorted(False)
     assert inputs.starts is not None and values is not None and inputs.values is not None
     for begin, end in pairwise(inputs.starts):
         order = np.argsort(inputs.keys[begin:end], kind="stable")

@@ -25,7 +25,7 @@ from gpubench.problems.sparse_product.axes import Matrices
 from gpubench.problems.sparse_product.cases import antisymmetric_matrix, matrix_of_lengths
 from gpubench.problems.sparse_product.contract import TASKS
 from gpubench.problems.sparse_product.inputs import MatrixSet, of_particles
-from gpubench.problems.sparse_product.oracle import BlockRowsReference, SparseProductOracle
+from gpubench.problems.sparse_product.oracle import SparseProductOracle
 from gpubench.studies.study import load_study
 
 BOX = Grid((6, 5, 7), (-1.0, 0.0, 2.0), (6.0, 5.0, 7.0))
@@ -56,7 +56,7 @@ def problem_of(algorithm: Any, inputs: MatrixSet) -> str | None:
 
 def test_blocks_are_the_gradient_of_a_density() -> None:
     """B_ij and D_i are dg_i/dx_j and dg_i/dx_i of g = sum of (1 - d^2)^3, times h / 6."""
-    reference = BlockRowsReference(SOME)
+    reference = SparseProductOracle(SOME)
     matrix = reference.matrix
     assert SOME.particles is not None
     xyz, cutoff = SOME.particles.positions[:, :3].astype(np.float64), min(BOX.cell_size)
@@ -172,7 +172,7 @@ def test_stretches_hold_what_the_rows_of_a_block_need(device: Device, order: str
     begin, length, place = stretches[..., 0], stretches[..., 1], stretches[..., 2]
     assert (length >= 0).all() and (begin >= 0).all() and (begin + length <= 3000).all()
     assert (place == np.cumsum(length, axis=1) - length)[length > 0].all()
-    matrix = BlockRowsReference(inputs).matrix
+    matrix = SparseProductOracle(inputs).matrix
     row = np.repeat(np.arange(3000), np.diff(matrix.start))
     block = stretches[row // BLOCK]
     column = matrix.columns[:, None]
@@ -218,7 +218,7 @@ def scaled(index: Any, by: Any) -> Callable[[Any], None]:
     return change
 
 
-def place_of_largest(device: Device, algorithm: Any, reference: BlockRowsReference) -> Any:
+def place_of_largest(device: Device, algorithm: Any, reference: SparseProductOracle) -> Any:
     """Return where the largest number of the blocks is: atomics decide, and many are near zero."""
     expected, stored = reference.matrix.blocks, device.download(algorithm.answer.blocks)
     largest = expected.flat[np.argmax(np.abs(expected))]
@@ -247,7 +247,7 @@ def test_what_is_wrong_is_seen(
     oracle = SparseProductOracle(SOME)
     algorithm = launched(device, *REPRESENTATIVES[task], SOME)
     assert oracle.check(algorithm) is None
-    index = place_of_largest(device, algorithm, oracle.reference) if index is None else index
+    index = place_of_largest(device, algorithm, oracle) if index is None else index
     assert oracle.check(spoiled(device, algorithm, scaled(index, by), array)) is not None
 
 

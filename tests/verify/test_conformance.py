@@ -657,7 +657,7 @@ def test_query_cases_have_three_cells_along_periodic_axes() -> None:
 
 def test_exact_cases_are_exact_in_float32() -> None:
     """Coordinates, edges and cutoffs are multiples of 2^-20, at most 2^5."""
-    for case in (c for family in problems.problems() for c in cases(family) if c.exact):
+    for case in (c for family in SUITED for c in cases(family) if c.exact):
         inputs = case.make()
         lengths = [*inputs.grid.size, *inputs.grid.low, min(inputs.grid.cell_size)]
         for values in (inputs.positions, np.array(lengths)):

@@ -327,11 +327,7 @@ class HashGridOracle(Oracle):
 
     def check(self, algorithm: Any) -> str | None:
         """Check the corner of the world, bounds, order and the reordered positions."""
-        download, answer = algorithm.download, algorithm.answer
-        if not isinstance(answer, HashedCells):
-            raise TypeError(
-                f"{algorithm.name} answers with {type(answer).__name__}, not HashedCells"
-            )
+        download, answer = algorithm.download, self.answer_of(algorithm, HashedCells)
         corner = np.zeros(3, np.int32)
         if algorithm.limits and len(self.cells):
             corner = self.cells.min(axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -86,10 +86,10 @@ def _candidates(first: Floats, second: Floats) -> Iterator[tuple[Ints, Ints]]:
             yield i[is_near], j[is_near]
 
 
-class CollisionReference:
-    """The pairs that must be found, and those that may be."""
+class MeshCollisionOracle(Oracle):
+    """Check which triangles of two meshes meet: pairs that must be found, and those that may be."""
 
-    def __init__(self, inputs: MeshPair) -> None:
+    def __init__(self, inputs: MeshPair, exact: bool = False) -> None:
         first, second = inputs.first.astype(np.float64), inputs.placed
         self.sizes = len(first), len(second)
         must, may = [], []
@@ -106,8 +106,9 @@ class CollisionReference:
             np.sort(np.concatenate([*each, []]).astype(np.int64)) for each in (must, may)
         )
 
-    def check(self, answer: Collisions, download: Callable[[Any], Any]) -> str | None:
+    def check(self, algorithm: Any) -> str | None:
         """Check that every required pair is listed once, and no others."""
+        answer, download = self.answer_of(algorithm, Collisions), algorithm.download
         pairs, counts = download(answer.pairs), download(answer.counts)
         if problem := check_array("counts", counts, (2,), np.int32):
             return problem
@@ -138,19 +139,3 @@ class CollisionReference:
 
     def _name(self, key: int) -> str:
         return str(divmod(key, self.sizes[1]))
-
-
-class MeshCollisionOracle(Oracle):
-    """Check which triangles of two meshes meet; see `CollisionReference`."""
-
-    def __init__(self, inputs: MeshPair, exact: bool = False) -> None:
-        self.reference = CollisionReference(inputs)
-
-    def check(self, algorithm: Any) -> str | None:
-        """Check the pairs."""
-        answer = algorithm.answer
-        if not isinstance(answer, Collisions):
-            raise TypeError(
-                f"{algorithm.name} answers with {type(answer).__name__}, not Collisions"
-            )
-        return self.reference.check(answer, algorithm.download)

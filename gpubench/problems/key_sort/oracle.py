@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,30 +14,9 @@ from gpubench.problems.key_sort.inputs import KeySet, ordered_bits
 
 
 class KeySortOracle(Oracle):
-    """Check sorted keys and their values; see `KeySortReference`."""
+    """Check against what a stable sort of keys gives, with -0.0 before 0.0 or equal to it."""
 
     def __init__(self, inputs: KeySet, exact: bool = False) -> None:
-        self.reference = KeySortReference(inputs)
-
-    def check(self, algorithm: Any) -> str | None:
-        """Check every key, and every value: of equal keys, as a set where unstable."""
-        answer = algorithm.answer
-        if not isinstance(answer, SortedKeys):
-            raise TypeError(
-                f"{algorithm.name} answers with {type(answer).__name__}, not SortedKeys"
-            )
-        return self.reference.check(
-            answer,
-            algorithm.download,
-            stable=algorithm.forms[algorithm.form].stable,
-            equal_zeros=algorithm.equal_zeros,
-        )
-
-
-class KeySortReference:
-    """What a stable sort of keys gives, with -0.0 before 0.0 or equal to it."""
-
-    def __init__(self, inputs: KeySet) -> None:
         self.keys = inputs.keys.copy()
         self.values = None if inputs.values is None else inputs.values.copy()
         self.segment: NDArray[np.int64] | None = None
@@ -57,20 +35,16 @@ class KeySortReference:
             self._sorted[equal_zeros] = self.keys[order], values
         return self._sorted[equal_zeros]
 
-    def check(
-        self,
-        answer: SortedKeys,
-        download: Callable[[Any], NDArray[Any]],
-        *,
-        stable: bool,
-        equal_zeros: bool,
-    ) -> str | None:
-        """Return None, or a sentence on what is wrong."""
-        keys, values = self.sorted(equal_zeros)
+    def check(self, algorithm: Any) -> str | None:
+        """Check every key, and every value: of equal keys, as a set where unstable."""
+        answer, download = self.answer_of(algorithm, SortedKeys), algorithm.download
+        keys, values = self.sorted(algorithm.equal_zeros)
         found_values = None if answer.values is None else download(answer.values)
+        stable = algorithm.forms[algorithm.form].stable
         return check_sorted_keys(
-            keys, values, download(answer.keys), found_values, stable, equal_zeros, self.segment
-        )
+            keys, values, download(answer.keys), found_values, stable, algorithm.equal_zeros,
+            self.segment,
+        )  # fmt: skip
 
 
 def check_sorted_keys(

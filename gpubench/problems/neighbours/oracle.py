@@ -34,11 +34,11 @@ class NeighbourQueryOracle(Oracle):
 
     def check(self, algorithm: Any) -> str | None:
         """Check the neighbours within `algorithm.cutoff`."""
-        download, answer, cutoff = algorithm.download, algorithm.answer, algorithm.cutoff
-        if not isinstance(answer, Neighbours):
-            raise TypeError(
-                f"{algorithm.name} answers with {type(answer).__name__}, not Neighbours"
-            )
+        download, answer, cutoff = (
+            algorithm.download,
+            self.answer_of(algorithm, Neighbours),
+            algorithm.cutoff,
+        )
         if cutoff not in self._pairs:
             self._pairs[cutoff] = self.pairs(self.positions, self.grid, cutoff, self.exact)
         pairs, counts = self._pairs[cutoff], download(answer.counts)

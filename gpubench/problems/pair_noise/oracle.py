@@ -70,9 +70,7 @@ class PairNoiseOracle(Oracle):
 
     def check(self, algorithm: Any) -> str | None:
         """Check the numbers of every pair in all steps of a launch."""
-        answer, name = algorithm.answer, algorithm.generator
-        if not isinstance(answer, Noise):
-            raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not Noise")
+        answer, name = self.answer_of(algorithm, Noise), algorithm.generator
         if name not in self._expected:
             self._expected[name] = noise(
                 name, self.i, self.j, self.step, self.key, algorithm.launches

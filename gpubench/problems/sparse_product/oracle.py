@@ -24,8 +24,8 @@ ROUNDING = 2.0**-24
 MOST_ROWS, MOST_ENTRIES = 2**15, 2**21  # that are compared one by one; of larger inputs, a sample
 
 
-class BlockRowsReference:
-    """The rows of a matrix that answers are compared in: all of a small one, else a sample.
+class SparseProductOracle(Oracle):
+    """Check matrices and products in some of their rows: all of a small one, else a sample.
 
     A sample has the first and the last rows, those of the fullest cells, and random ones; of all
     others it is asked that a product is finite.
@@ -37,7 +37,7 @@ class BlockRowsReference:
     which: int64, the rows. exact: whether blocks are given, and none differs in a bit.
     """
 
-    def __init__(self, inputs: MatrixSet) -> None:
+    def __init__(self, inputs: MatrixSet, exact: bool = False) -> None:
         self.rows, self.exact = inputs.rows, inputs.given is not None
         self.vector = inputs.vector[:, :3].astype(np.float64)
         self.numbers = inputs.numbers.astype(np.float64)
@@ -55,6 +55,13 @@ class BlockRowsReference:
             counts = np.diff(self.matrix.start)
             self.diagonal_slack = _row_sums(self.matrix, self.slack)
             self.diagonal_slack += (counts[:, None] + 2) * _row_sums(self.matrix, absolute)
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check what the task of the algorithm answers."""
+        if algorithm.task == "assemble":
+            return self.check_matrix(self.answer_of(algorithm, Assembled), algorithm.download)
+        answer = self.answer_of(algorithm, Product)
+        return self.check_product(algorithm.task, answer, algorithm.download)
 
     def check_product(self, task: str, answer: Product, download: Download) -> str | None:
         """Compare a product, or a transposed one, with the right one."""
@@ -261,21 +268,3 @@ def _sorted_rows(matrix: BlockRows) -> NDArray[np.int64]:
     bits = np.ascontiguousarray(matrix.blocks, np.float32).view(np.uint32)
     lines = np.column_stack((row, matrix.columns, bits)).astype(np.int64)
     return lines[np.lexsort(lines.T[::-1])]
-
-
-class SparseProductOracle(Oracle):
-    """Check assembled matrices, products and transposed products; see `BlockRowsReference`."""
-
-    def __init__(self, inputs: MatrixSet, exact: bool = False) -> None:
-        self.reference = BlockRowsReference(inputs)
-
-    def check(self, algorithm: Any) -> str | None:
-        """Check what the task of the algorithm answers."""
-        match algorithm.answer:
-            case Product() as answer if algorithm.task != "assemble":
-                return self.reference.check_product(algorithm.task, answer, algorithm.download)
-            case Assembled() as answer if algorithm.task == "assemble":
-                return self.reference.check_matrix(answer, algorithm.download)
-        raise TypeError(
-            f"{algorithm.name} answers {algorithm.task} with {type(algorithm.answer).__name__}"
-        )

@@ -22,9 +22,7 @@ class StreamFilterOracle(Oracle):
 
     def check(self, algorithm: Any) -> str | None:
         """Check count and records, in their order where the form keeps it."""
-        download, answer = algorithm.download, algorithm.answer
-        if not isinstance(answer, Compacted):
-            raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not Compacted")
+        download, answer = algorithm.download, self.answer_of(algorithm, Compacted)
         form = algorithm.forms[algorithm.form]
         if problem := check_compacted(
             self.kept, download(answer.records), download(answer.count), form.stable

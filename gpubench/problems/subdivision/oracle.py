@@ -56,8 +56,8 @@ def loop_level(points: Floats, faces: Faces) -> tuple[Floats, Faces]:
     )
 
 
-class SubdivisionReference:
-    """The mesh after `depth` levels in float64, and the bounds of answers.
+class SubdivisionOracle(Oracle):
+    """Check subdivided meshes against the mesh after `depth` levels in float64.
 
     A uniform answer is compared corner by corner: a point is a mean with weights that are not
     negative, so its error grows by a few roundings of the largest coordinate a level. An adaptive
@@ -65,7 +65,7 @@ class SubdivisionReference:
     stay off it by at most what a vertex of the input has to go, and edges end anywhere.
     """
 
-    def __init__(self, inputs: LoopMesh) -> None:
+    def __init__(self, inputs: LoopMesh, exact: bool = False) -> None:
         points, faces = inputs.vertices.astype(np.float64), inputs.faces
         self.depth = inputs.depth
         self.euler = len(points) - len(faces) // 2  # each face has three halves of edges
@@ -78,10 +78,10 @@ class SubdivisionReference:
         first, second = points[edge_numbers(faces)[0]].swapaxes(0, 1)
         self.slack = float(moves.max() + np.linalg.norm(first - second, axis=1).max())
 
-    def check(
-        self, uniform: bool, answer: Subdivided, download: Callable[[Any], Any]
-    ) -> str | None:
-        """Check an answer, see above."""
+    def check(self, algorithm: Any) -> str | None:
+        """Check positions, or that the mesh is closed and near to the surface, or both."""
+        answer, download = self.answer_of(algorithm, Subdivided), algorithm.download
+        uniform = algorithm.form == "uniform"
         counts, corners = download(answer.counts), download(answer.corners)
         if problem := check_array("counts", counts, (3,), np.int32):
             return problem
@@ -154,19 +154,3 @@ def closed(triangles: NDArray[np.float32], euler: int) -> str | None:
     if (found := len(names) - len(triangles) // 2) != euler:
         return f"the Euler number is {found}, expected {euler}"
     return None
-
-
-class SubdivisionOracle(Oracle):
-    """Check subdivided meshes; see `SubdivisionReference`."""
-
-    def __init__(self, inputs: LoopMesh, exact: bool = False) -> None:
-        self.reference = SubdivisionReference(inputs)
-
-    def check(self, algorithm: Any) -> str | None:
-        """Check positions, or that the mesh is closed and near to the surface, or both."""
-        answer = algorithm.answer
-        if not isinstance(answer, Subdivided):
-            raise TypeError(
-                f"{algorithm.name} answers with {type(answer).__name__}, not Subdivided"
-            )
-        return self.reference.check(algorithm.form == "uniform", answer, algorithm.download)
