@@ -104,8 +104,6 @@ def test_files_of_meshes(device: Device, tmp_path: Path) -> None:
     assert len(MeshCollisionOracle(read).must) == len(MeshCollisionOracle(pair).must) > 0
     checked = check_forms([ObbCollision], device, read, True)
     found = {each["form"]: each["status"] for each in checked}
-        each["form"]: each["status"] for each in check_forms([ObbCollision], device, read, True)
-    }
     assert found["atomic"] == found["no-filter"] == "ok"
     (particles,) = check_forms([NeighbourQuery], device, read, False)[:1]
     assert particles["reason"] == "takes particles, not meshes"
