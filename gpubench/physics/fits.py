@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,11 @@ class StraightLine:
     intercept: Estimate
 
 
+def mean_of(values: Floats | Sequence[float]) -> Estimate:
+    """Return the mean of two values or more that do not depend on each other, (values,)."""
+    return Estimate(float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values)))
+
+
 def mean_of_series(samples: Floats, blocks: int = 16) -> Estimate:
     """Return the mean of an equilibrium series, with the error from means of blocks of it.
 
@@ -49,8 +55,8 @@ def mean_of_series(samples: Floats, blocks: int = 16) -> Estimate:
         raise UserError(
             f"{len(samples)} samples do not fill {blocks} blocks: two or more are needed"
         )
-    means = np.asarray(samples, np.float64)[: blocks * per_block].reshape(blocks, -1).mean(axis=1)
-    return Estimate(float(means.mean()), float(means.std(ddof=1)) / math.sqrt(blocks))
+    of_blocks = np.asarray(samples, np.float64)[: blocks * per_block].reshape(blocks, -1)
+    return mean_of(of_blocks.mean(axis=1))
 
 
 def in_window(times: Floats, window: tuple[float, float]) -> NDArray[np.bool_]:

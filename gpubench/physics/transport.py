@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.physics.box import Box
-from gpubench.physics.fits import LEAST_POINTS, Estimate, in_window
+from gpubench.physics.fits import LEAST_POINTS, Estimate, in_window, mean_of
 from gpubench.physics.pairs import nearest_image
 
 Floats = NDArray[np.float64]
@@ -71,8 +71,7 @@ class MeanSquareDisplacement:
         """
         chosen = in_window(self.times, window)
         slopes = np.polyfit(self.times[chosen], np.asarray(self._groups)[chosen], 1)[0]
-        of_groups = slopes / (2 * len(self._axes))
-        return Estimate(float(of_groups.mean()), float(of_groups.std(ddof=1)) / math.sqrt(GROUPS))
+        return mean_of(slopes / (2 * len(self._axes)))
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,18 @@
-"""What a check is, and what all of them do: make a simulation, let time pass, read it."""
+"""What a check is, and what it tells: findings, and curves of figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Figure, Finding, Reference
+from numpy.typing import NDArray
+
+from gpubench.evidence.physics_results import Figure, Finding, Reference, Series
 from gpubench.physics.fits import Estimate
-from gpubench.simulate.setup import Setup
-from gpubench.workloads.dpd import DPD
-from gpubench.workloads.sph import SPH
-from gpubench.workloads.workload import Snapshot, Value, Workload
 
 SEED = 1
+NEVER = Reference(0, 0, "by construction")
 
 
 @dataclass(frozen=True)
@@ -42,33 +40,14 @@ class Check:
     quick: Mapping[str, Any] | None
 
 
-def make(
-    device: Device, workload: str, particles: int, seed: int = SEED, **parameters: Value
-) -> DPD:
-    """Make a DPD workload over the cell list that `gpubench simulate` takes by default."""
-    made = Setup(workload, particles, parameters=parameters, seed=seed).make(device)
-    assert isinstance(made, DPD)
-    return made
-
-
-def make_sph(device: Device, workload: str, particles: int, **parameters: Value) -> SPH:
-    """Make an SPH workload over the cell list that `gpubench simulate` takes by default."""
-    made = Setup(workload, particles, parameters=parameters, seed=SEED).make(device)
-    assert isinstance(made, SPH)
-    return made
-
-
-def pass_time(workload: Workload, time: float) -> None:
-    """Advance by that much simulated time, a step at least; raise BlowUp where it goes wrong."""
-    workload.advance(max(1, round(time / workload.time_step)))
-    workload.require_sound()
-
-
-def sampled(workload: Workload, span: float, every: float) -> Iterator[Snapshot]:
-    """Let a span of time pass, and yield a snapshot after each interval of it."""
-    for _ in range(round(span / every)):
-        pass_time(workload, every)
-        yield workload.snapshot()
+def curve(
+    label: str,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    role: Literal["measured", "fit", "theory"] = "measured",
+) -> Series:
+    """Return the points of a figure, x and y both (points,)."""
+    return Series(label, x.tolist(), y.tolist(), role)
 
 
 def found(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
 from gpubench.physics.box import Box
 from gpubench.physics.constraint import (
     constraint_values,
@@ -22,9 +22,9 @@ from gpubench.physics.constraint import (
     within_walls,
 )
 from gpubench.physics.sph import mass_for, spacing_for
-from gpubench.physics_checks.check import SEED, Check, CheckOutcome, pass_time
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, curve
+from gpubench.physics_checks.simulations import compare_steps, make, pass_time
 from gpubench.physics_checks.sph_flows import DAM, compare_fronts, front_of, let_stray, weigh_column
-from gpubench.simulate.setup import Setup
 from gpubench.workloads.constraint_fluid import ConstraintFluid
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import by_ids
@@ -41,17 +41,9 @@ STEPS: Sequence[Mapping[str, Value]] = (
     {"iterations": 5, "restart": 3, "time_step": 1.0, "viscosity": 0.03},
     {"compliance": 0.0, "damping": 0.5, "warm_start": 0.5},
 )
-NEVER = Reference(0, 0, "by construction")
 REST: Mapping[str, Value] = {
     "length": 1.0, "top": 1.5, "mach": 0.1, "viscosity": 0.1, "tolerance": 1e-4
 }  # fmt: skip
-
-
-def make(device: Device, particles: int, **parameters: Value) -> ConstraintFluid:
-    """Make the workload over the cell list that `gpubench simulate` takes by default."""
-    made = Setup(ConstraintFluid.name, particles, parameters=parameters, seed=SEED).make(device)
-    assert isinstance(made, ConstraintFluid)
-    return made
 
 
 def gradient(device: Device, *, particles: int) -> CheckOutcome:
@@ -87,22 +79,8 @@ def gradient(device: Device, *, particles: int) -> CheckOutcome:
 
 def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
     """Compare steps of both solvers, and the residuals that they tell, with float64."""
-    problems, compared = [], 0
-    for parameters in STEPS:
-        fluid = make(device, particles, **parameters)
-        for _ in range(2):
-            fluid.advance(span)
-            compared += 1
-            if problem := fluid.check():
-                problems.append(f"{dict(parameters)}: {problem}")
-    return CheckOutcome(
-        [
-            Finding(
-                f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
-                "; ".join(problems),
-            )
-        ]
-    )  # fmt: skip
+    runs = [(str(dict(parameters)), ConstraintFluid, parameters) for parameters in STEPS]
+    return compare_steps(device, particles, runs, [span, span])
 
 
 def momentum(device: Device, *, particles: int, span: int) -> CheckOutcome:
@@ -111,7 +89,7 @@ def momentum(device: Device, *, particles: int, span: int) -> CheckOutcome:
     Along the other axes the momentum of a step must change as gravity and walls say, with the
     walls' part from the step's own pressures in float64.
     """
-    column = make(device, particles, length=1.2, viscosity=0.05)
+    column = make(device, ConstraintFluid, particles, length=1.2, viscosity=0.05)
     let_stray(column)
     rng = np.random.default_rng(SEED)
     state = column.state()
@@ -159,7 +137,7 @@ def _unexplained(
 
 def rest(device: Device, *, particles: int, height: float, span: float) -> CheckOutcome:
     """Let a column settle; compare its pressure with the weight above, its density with 1."""
-    column = make(device, particles, height=height, **REST)
+    column = make(device, ConstraintFluid, particles, height=height, **REST)
     weighed = weigh_column(column, span, column.pressures)
     errors = np.maximum(column.density_errors(), 0)
     findings = [
@@ -175,7 +153,7 @@ def rest(device: Device, *, particles: int, height: float, span: float) -> Check
 def energy(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Break a dam without viscosity against a wall, and follow energy and density."""
     given: dict[str, Value] = {"viscosity": 0.0, "tolerance": 1e-4, "iterations": 96}
-    dam = make(device, particles, length=2.0, **given)
+    dam = make(device, ConstraintFluid, particles, length=2.0, **given)
     energies, largest, mean = [], 0.0, 0.0
     for _ in range(round(span / dam.time_step)):
         pass_time(dam, dam.time_step)
@@ -185,7 +163,8 @@ def energy(device: Device, *, particles: int, span: float) -> CheckOutcome:
         mean = max(mean, seen["mean_density_error"])
     total = np.array(energies)
     rise = float((total - np.minimum.accumulate(total)).max())
-    times = (np.arange(1, len(total) + 1) * dam.time_step).tolist()
+    times = np.arange(1, len(total) + 1) * dam.time_step
+    shown = slice(0, 200 * max(1, len(times) // 200), max(1, len(times) // 200))
     return CheckOutcome(
         [
             Finding("energy of a dam break: largest rise above what it was, over that at first",
@@ -202,8 +181,7 @@ def energy(device: Device, *, particles: int, span: float) -> CheckOutcome:
                 "energy", "Energy of a dam break",
                 "Kinetic and potential energy over the particles and g H.",
                 PanelAxis("time, kernel radii over the speed of sound of SPH"), PanelAxis("energy"),
-                [Panel("", [Series("measured", times[:: max(1, len(times) // 200)][:200],
-                                   total[:: max(1, len(times) // 200)][:200].tolist())])],
+                [Panel("", [curve("measured", times[shown], total[shown])])],
             )
         ],
     )  # fmt: skip
@@ -220,10 +198,10 @@ def dam_break(
 
     def front(number: float) -> tuple[Floats, Floats]:
         given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}
-        width = make(device, particles, **given).scene.box.size[0] / float(DAM["length"])
-        return front_of(
-            make(device, particles, **given, viscosity=DAM["mach"] * width / number), width
-        )
+        still = make(device, ConstraintFluid, particles, **given)
+        width = still.scene.box.size[0] / float(DAM["length"])
+        given["viscosity"] = DAM["mach"] * width / number
+        return front_of(make(device, ConstraintFluid, particles, **given), width)
 
     return compare_fronts(front, reynolds, 50 * reynolds if free else None, late)
 
@@ -240,51 +218,30 @@ def _solves(fluid: ConstraintFluid) -> Finding:
 
 CHECKS = (
     Check(
-        "gradient",
-        "Is G the derivative of g?",
-        gradient,
-        long={"particles": 20000},
-        quick={"particles": 2000},
+        "gradient", "Is G the derivative of g?", gradient,
+        long={"particles": 20000}, quick={"particles": 2000},
     ),
     Check(
         "steps",
-        "Does a step agree with float64 for its pressures, and does it report its residual?",
-        steps,
-        long={"particles": 131072, "span": 300},
-        quick={"particles": 1200, "span": 10},
+        "Does a step agree with float64 for its pressures, and does it report its residual?", steps,
+        long={"particles": 131072, "span": 300}, quick={"particles": 1200, "span": 10},
     ),
     Check(
-        "momentum",
-        "Do only walls and gravity change the momentum?",
-        momentum,
-        long={"particles": 131072, "span": 100},
-        quick={"particles": 1200, "span": 5},
+        "momentum", "Do only walls and gravity change the momentum?", momentum,
+        long={"particles": 131072, "span": 100}, quick={"particles": 1200, "span": 5},
     ),
     Check(
-        "hydrostatics",
-        "Has a column at rest the pressure of its weight, and its density?",
-        rest,
+        "hydrostatics", "Has a column at rest the pressure of its weight, and its density?", rest,
         long={"particles": 64000, "height": 1.0, "span": 4000.0},
         quick={"particles": 2500, "height": 1.5, "span": 200.0},
     ),
     Check(
-        "energy",
-        "Does energy not grow, and density stay?",
-        energy,
-        long={"particles": 64000, "span": 1000.0},
-        quick={"particles": 1000, "span": 200.0},
+        "energy", "Does energy not grow, and density stay?", energy,
+        long={"particles": 64000, "span": 1000.0}, quick={"particles": 1000, "span": 200.0},
     ),
     Check(
-        "dam-break",
-        "Does a breaking dam run as in experiments?",
-        dam_break,
+        "dam-break", "Does a breaking dam run as in experiments?", dam_break,
         long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True, "late": True},
-        quick={
-            "particles": 4000,
-            "depth": 0.2,
-            "reynolds": 55.0,
-            "free": False,
-            "late": False,
-        },
+        quick={"particles": 4000, "depth": 0.2, "reynolds": 55.0, "free": False, "late": False},
     ),
-)
+)  # fmt: skip

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Series
-from gpubench.physics_checks.check import SEED, Check, CheckOutcome
-from gpubench.simulate.setup import Setup
+from gpubench.physics_checks.check import Check, CheckOutcome
+from gpubench.physics_checks.simulations import make
 from gpubench.workloads.constraint_fluid import ConstraintFluid
-from gpubench.workloads.sph import SPH
+from gpubench.workloads.sph import SPH, SPHDamBreak
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import Tank
 from gpubench.workloads.workload import BlowUp, Value
@@ -39,7 +39,7 @@ CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
 class SolvedSecond:
     """One way to simulate the second, and what came of it; times in ms, of each pass."""
 
-    workload: str
+    workload: type[Tank]
     mach: float
     time_step: float
     given: dict[str, Value]
@@ -58,8 +58,7 @@ class SolvedSecond:
     def make(self, device: Device, particles: int) -> Tank:
         """Make the simulation."""
         given = {**self.given, "mach": self.mach, "time_step": self.time_step}
-        made = Setup(self.workload, particles, parameters=given, seed=SEED).make(device)
-        assert isinstance(made, Tank)
+        made = make(device, self.workload, particles, **given)
         gravity = -min(made.gravity)
         width = made.scene.box.size[AXES[0]] / made.number("length")
         self.steps = round(SECOND / math.sqrt(2 * gravity / width) / made.time_step)
@@ -70,8 +69,8 @@ class SolvedSecond:
         iterations = f", {self.iterations:.1f} iterations of a step" if self.iterations else ""
         error = statistics.stdev(self.times) / math.sqrt(len(self.times))
         return Finding(
-            f"time of a second, ms: {self.workload}, Mach {self.mach:g}, step {self.time_step:g}",
-            self.ms, error,
+            f"time of a second, ms: {self.workload.name}, Mach {self.mach:g}, step"
+            f" {self.time_step:g}", self.ms, error,
             note=f"density error {self.mean_error:.3%}, largest {self.largest_error:.1%};"
             f" {self.steps} steps of {self.ms / self.steps:.3g} ms{iterations}",
         )  # fmt: skip
@@ -181,26 +180,22 @@ def solution(
     findings: list[Finding] = []
     ours: list[SolvedSecond] = []
     others: list[SolvedSecond] = []
-    for name, mach, steps in (
-        (ConstraintFluid.name, 0.2, constraint_steps),
-        *(("sph-dam-break", mach, sph_steps) for mach in machs),
-    ):
-        tried = stable(
-            SolvedSecond(name, mach, 0.0, {**tank, "viscosity": VISCOSITY * mach}),
-            steps,
-            device,
-            particles,
-        )
+    ways: list[tuple[type[Tank], float, Sequence[float]]]
+    ways = [(ConstraintFluid, 0.2, constraint_steps)]
+    ways += [(SPHDamBreak, mach, sph_steps) for mach in machs]
+    for kind, mach, steps in ways:
+        way = SolvedSecond(kind, mach, 0.0, {**tank, "viscosity": VISCOSITY * mach})
+        tried = stable(way, steps, device, particles)
         fine = [run for run in tried if not run.why_unstable]
         last = tried[-1]
         why = f"{last.time_step:g}: {last.why_unstable}" if last.why_unstable else "none longer"
         longest = fine[-1].time_step if fine else 0.0
-        findings.append(Finding(f"longest stable step tried: {name}, Mach {mach:g}", longest,
-                                note=f"beyond it, {why}"))  # fmt: skip
-        # The error of SPH does not depend on the step.
-        ours, others = (
-            (fine, others) if name == ConstraintFluid.name else (ours, others + fine[-1:])
-        )
+        tried_of = f"longest stable step tried: {kind.name}, Mach {mach:g}"
+        findings.append(Finding(tried_of, longest, note=f"beyond it, {why}"))
+        if kind is ConstraintFluid:
+            ours = fine
+        else:
+            others += fine[-1:]  # the error of SPH does not depend on the step
     time_in_turns([*ours, *others], device, particles, passes)
     findings += [run.found() for run in (*ours, *others)]
     findings += [
@@ -230,20 +225,12 @@ CHECKS = (
         "How long does one second of a dam break take, beside SPH with the same error of density?",
         solution,
         long={
-            "particles": 120000,
-            "depth": 0.2,
-            "constraint_steps": [0.5, 1.0, 1.5, 2.0, 2.5, 3.0],
-            "sph_steps": [0.35, 0.5, 0.65, 0.8, 1.0],
-            "machs": [0.2, 0.1, 0.05],
-            "passes": 5,
+            "particles": 120000, "depth": 0.2, "constraint_steps": [0.5, 1.0, 1.5, 2.0, 2.5, 3.0],
+            "sph_steps": [0.35, 0.5, 0.65, 0.8, 1.0], "machs": [0.2, 0.1, 0.05], "passes": 5,
         },
         quick={
-            "particles": 1000,
-            "depth": 0.2,
-            "constraint_steps": [1.0, 2.0],
-            "sph_steps": [0.8],
-            "machs": [0.2, 0.1],
-            "passes": 2,
+            "particles": 1000, "depth": 0.2, "constraint_steps": [1.0, 2.0], "sph_steps": [0.8],
+            "machs": [0.2, 0.1], "passes": 2,
         },
     ),
-)
+)  # fmt: skip

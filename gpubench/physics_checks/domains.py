@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,8 +12,9 @@ from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
-from gpubench.physics.fits import Estimate, growth_exponent
-from gpubench.physics_checks.check import SEED, Check, CheckOutcome, found, make
+from gpubench.physics.fits import Estimate, growth_exponent, mean_of
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, curve, found
+from gpubench.physics_checks.simulations import make
 from gpubench.workloads.dpd import DPD, MESH, DPDSeparation
 
 Floats = NDArray[np.float64]
@@ -68,9 +68,7 @@ def domain_growth(
     """
     histories = []
     for seed in range(SEED, SEED + runs):
-        mixture = make(
-            device, DPDSeparation.name, particles, seed, dimensions=dimensions, walls="none"
-        )
+        mixture = make(device, DPDSeparation, particles, seed, dimensions=dimensions, walls="none")
         histories.append(_sizes(mixture, span))
     times, sizes = histories[0][0], np.array([sizes for _, sizes in histories])
     mean = sizes.mean(axis=0)
@@ -88,8 +86,8 @@ def domain_growth(
         if not regime.counts_from_begin:
             fits.append(_fit(times, mean, window, exponent))
     findings.append(Finding(f"domain size in {dimensions}D at time {times[-1]:g}", float(mean[-1])))
-    measured = Series("measured", times.tolist(), mean.tolist())
-    return CheckOutcome(findings, [_figure(dimensions, particles, [measured, *fits])])
+    lines = [curve("measured", times, mean), *fits]
+    return CheckOutcome(findings, [_figure(dimensions, particles, lines)])
 
 
 def _sizes(mixture: DPD, span: float) -> tuple[Floats, Floats]:
@@ -132,8 +130,7 @@ def _exponent(
         exponents = [growth_exponent(times, run, window) for run in sizes]
     if len(exponents) == 1:
         return exponents[0]
-    values = [each.value for each in exponents]
-    return Estimate(float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values)))
+    return mean_of([each.value for each in exponents])
 
 
 def _fit(times: Floats, sizes: Floats, window: tuple[float, float], exponent: Estimate) -> Series:
@@ -141,9 +138,7 @@ def _fit(times: Floats, sizes: Floats, window: tuple[float, float], exponent: Es
     inside = (times >= window[0]) & (times <= window[1])
     level = float(np.exp(np.mean(np.log(sizes[inside]) - exponent.value * np.log(times[inside]))))
     ends = times[inside][[0, -1]]
-    return Series(
-        f"t^{exponent.value:.2f}", ends.tolist(), (level * ends**exponent.value).tolist(), "fit"
-    )
+    return curve(f"t^{exponent.value:.2f}", ends, level * ends**exponent.value, "fit")
 
 
 def _figure(dimensions: int, particles: int, series: Sequence[Series]) -> Figure:
@@ -160,17 +155,13 @@ def _figure(dimensions: int, particles: int, series: Sequence[Series]) -> Figure
 
 CHECKS = (
     Check(
-        "domains-2d",
-        "How do the domains of two immiscible fluids grow in a plane?",
-        domain_growth,
+        "domains-2d", "How do the domains of two immiscible fluids grow in a plane?", domain_growth,
         long={"dimensions": 2, "particles": 1048576, "span": 1200.0, "runs": 2, "regimes": 2},
         quick={"dimensions": 2, "particles": 10000, "span": 70.0, "runs": 1, "regimes": 1},
     ),
     Check(
-        "domains-3d",
-        "How do the domains of two immiscible fluids grow in space?",
-        domain_growth,
+        "domains-3d", "How do the domains of two immiscible fluids grow in space?", domain_growth,
         long={"dimensions": 3, "particles": 2097152, "span": 120.0, "runs": 2, "regimes": 3},
         quick={"dimensions": 3, "particles": 36000, "span": 20.0, "runs": 1, "regimes": 1},
     ),
-)
+)  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
 from gpubench.physics.fits import Estimate, mean_of_series
 from gpubench.physics.observables import (
     RadialDistribution,
@@ -21,7 +21,8 @@ from gpubench.physics.observables import (
     radial_distribution,
     temperature,
 )
-from gpubench.physics_checks.check import Check, CheckOutcome, found, make, pass_time, sampled
+from gpubench.physics_checks.check import Check, CheckOutcome, curve, found
+from gpubench.physics_checks.simulations import make, pass_time, sampled
 from gpubench.workloads.dpd import DPD, DPDStandard
 
 Floats = NDArray[np.float64]
@@ -54,9 +55,7 @@ def temperatures(
     findings: list[Finding] = []
     for integrator in integrators:
         for time_step in TIME_STEPS:
-            fluid = make(
-                device, DPDStandard.name, particles, time_step=time_step, integrator=integrator
-            )
+            fluid = make(device, DPDStandard, particles, time_step=time_step, integrator=integrator)
             half, full = kinetic_temperatures(fluid, span)
             findings += _temperature_findings(integrator, time_step, half, full)
     return CheckOutcome(findings)
@@ -109,9 +108,7 @@ def noise_generators(device: Device, *, particles: int, span: float) -> CheckOut
     for time_step in TIME_STEPS[1:]:
         philox, paper = (
             kinetic_temperatures(
-                make(
-                    device, DPDStandard.name, particles, time_step=time_step, pair_noise=generator
-                ),
+                make(device, DPDStandard, particles, time_step=time_step, pair_noise=generator),
                 span,
             )[1]
             for generator in ("philox", "rozen2008")
@@ -132,7 +129,7 @@ def structure(
 
     distributions: on how many of the snapshots the latter is taken, which costs more.
     """
-    fluid = make(device, DPDStandard.name, particles, time_step=0.02)
+    fluid = make(device, DPDStandard, particles, time_step=0.02)
     pass_time(fluid, SETTLE)
     pressures, of_snapshots = [], []
     kt = fluid.fluid.temperature[0]
@@ -204,41 +201,33 @@ def _pressure_of(distribution: RadialDistribution, fluid: DPD) -> float:
 
 
 def _distribution_figure(distribution: RadialDistribution) -> Figure:
-    line = Series("g(r)", distribution.distance.tolist(), distribution.g.tolist())
     return Figure(
         "radial-distribution",
         "Radial distribution function",
         "How many particles are at a distance from another, over how many would be at random.",
         PanelAxis("distance, cutoffs"),
         PanelAxis("g"),
-        [Panel("", [line])],
+        [Panel("", [curve("g(r)", distribution.distance, distribution.g)])],
     )
 
 
 CHECKS = (
     Check(
-        "temperature",
-        "Which kT does each integrator keep?",
-        temperatures,
+        "temperature", "Which kT does each integrator keep?", temperatures,
         long={
-            "particles": 65536,
-            "span": 40.0,
+            "particles": 65536, "span": 40.0,
             "integrators": ["velocity-verlet", "leap-frog", "groot-warren"],
         },
         quick={"particles": 2500, "span": 16.0, "integrators": ["velocity-verlet", "leap-frog"]},
     ),
     Check(
-        "noise-generators",
-        "Is kT another with the random numbers of the paper?",
-        noise_generators,
-        long={"particles": 65536, "span": 64.0},
-        quick={"particles": 2500, "span": 12.8},
+        "noise-generators", "Is kT another with the random numbers of the paper?", noise_generators,
+        long={"particles": 65536, "span": 64.0}, quick={"particles": 2500, "span": 12.8},
     ),
     Check(
-        "structure",
-        "Are the pressure and the radial distribution function those of the fluid?",
+        "structure", "Are the pressure and the radial distribution function those of the fluid?",
         structure,
         long={"particles": 12000, "snapshots": 32, "reach": 2.5, "distributions": 6},
         quick={"particles": 3000, "snapshots": 6, "reach": 2.5, "distributions": 3},
     ),
-)
+)  # fmt: skip

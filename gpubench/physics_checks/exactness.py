@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from gpubench import registry
 from gpubench.devices import missing_feature
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
 from gpubench.physics.fits import Estimate, fit_line, growth_exponent
 from gpubench.physics.fluid import INTEGRATORS
 from gpubench.physics.forces import conservative_energy
 from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum
-from gpubench.physics_checks.check import SEED, Check, CheckOutcome, found, make, pass_time, sampled
+from gpubench.physics_checks.check import NEVER, SEED, Check, CheckOutcome, curve, found
 from gpubench.physics_checks.equilibrium import SETTLE
+from gpubench.physics_checks.simulations import compare_steps, make, pass_time, sampled
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.pair_noise.contract import PairNoise
 from gpubench.problems.pair_noise.inputs import PairSet, make_pairs
@@ -29,7 +30,6 @@ from gpubench.workloads.workload import Value
 
 Floats = NDArray[np.float64]
 ROUNDING = 2.0**-24  # the greatest of a velocity from 1 to 2 in float32
-NEVER = Reference(0, 0, "by construction")
 
 # Parameters with which algorithms take so few particles, and cells of as many as a fluid has.
 ROOM: Mapping[str, Mapping[str, int]] = {
@@ -39,12 +39,12 @@ ROOM: Mapping[str, Mapping[str, int]] = {
 SKIN = 0.35
 
 # Workloads and parameters of which a step is held against float64.
-STEPS: Sequence[tuple[str, Mapping[str, Value]]] = (
-    (DPDStandard.name, {}),
-    (DPDStandard.name, {"pair_noise": "rozen2008"}),
-    (DPDSeparation.name, {}),
-    (DPDSeparation.name, {"dimensions": 2, "walls": "none", "friction_ab": 9.0, "noise_ab": 2.0}),
-    (DPDRayleighTaylor.name, {}),
+STEPS: Sequence[tuple[type[DPD], Mapping[str, Value]]] = (
+    (DPDStandard, {}),
+    (DPDStandard, {"pair_noise": "rozen2008"}),
+    (DPDSeparation, {}),
+    (DPDSeparation, {"dimensions": 2, "walls": "none", "friction_ab": 9.0, "noise_ab": 2.0}),
+    (DPDRayleighTaylor, {}),
 )
 
 ENERGY_STEPS = (0.0025, 0.005, 0.01, 0.02)
@@ -92,28 +92,17 @@ def _moments(name: str, outcome: Mapping[str, Any], *, is_reference: bool) -> li
 
 def steps(device: Device, *, particles: int) -> CheckOutcome:
     """Hold a step of every workload under every integrator against one in float64."""
-    problems, compared = [], 0
-    for workload, parameters in STEPS:
-        for integrator in INTEGRATORS:
-            given = {**parameters, "integrator": integrator}
-            fluid = Setup(workload, particles, parameters=given, seed=SEED).make(device)
-            fluid.advance(20)
-            compared += 1
-            if problem := fluid.check():
-                problems.append(f"{workload}, {integrator}: {problem}")
-    return CheckOutcome(
-        [
-            Finding(
-                f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
-                "; ".join(problems),
-            )
-        ]
-    )  # fmt: skip
+    runs = [
+        (f"{workload.name}, {integrator}", workload, {**parameters, "integrator": integrator})
+        for workload, parameters in STEPS
+        for integrator in INTEGRATORS
+    ]
+    return compare_steps(device, particles, runs, [20])
 
 
 def momentum_conservation(device: Device, *, particles: int, steps: int) -> CheckOutcome:
     """Follow the total momentum, which starts at 0, in units of what rounding may do to it."""
-    fluid = make(device, DPDStandard.name, particles)
+    fluid = make(device, DPDStandard, particles)
     marks = np.unique(np.geomspace(10, steps, 24).astype(int))
     totals = []
     for mark in marks:
@@ -123,10 +112,10 @@ def momentum_conservation(device: Device, *, particles: int, steps: int) -> Chec
         totals.append(momentum(now.velocities, now.species, fluid.fluid))
     size = np.linalg.norm(totals, axis=1) / math.sqrt(3)
     walk = ROUNDING * np.sqrt(marks * particles)
-    caption = (
-        "Root mean square of a component of the total momentum, over the particles, and a random"
-        " walk of one rounding to 2⁻²⁴ for each particle and step."
-    )
+    lines = [
+        curve("measured", marks, size / particles),
+        curve("roundings", marks, walk / particles, "theory"),
+    ]
     return CheckOutcome(
         [
             Finding(
@@ -140,34 +129,24 @@ def momentum_conservation(device: Device, *, particles: int, steps: int) -> Chec
             Figure(
                 "momentum",
                 "Momentum",
-                caption,
+                "Root mean square of a component of the total momentum, over the particles, and a"
+                " random walk of one rounding to 2⁻²⁴ for each particle and step.",
                 PanelAxis("steps", "log"),
                 PanelAxis("momentum of a particle", "log"),
-                [
-                    Panel(
-                        "",
-                        [
-                            Series("measured", marks.tolist(), (size / particles).tolist()),
-                            Series("roundings", marks.tolist(), (walk / particles).tolist(),
-                                   "theory"),
-                        ],
-                    )
-                ],
+                [Panel("", lines)],
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def energy_conservation(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Follow the energy without friction and noise, at several time steps from one state."""
-    settled = make(device, DPDStandard.name, particles, time_step=0.02)
+    settled = make(device, DPDStandard, particles, time_step=0.02)
     pass_time(settled, SETTLE)
     start = settled.state() | {"step": np.array(0, np.int64)}
     spreads, findings = [], []
     for time_step in ENERGY_STEPS:
-        fluid = make(
-            device, DPDStandard.name, particles, time_step=time_step, friction=0.0, noise=0.0
-        )
+        fluid = make(device, DPDStandard, particles, time_step=time_step, friction=0.0, noise=0.0)
         fluid.restore(start)
         times, energies = _energies(fluid, span)
         spreads.append(float(energies.std()))
@@ -253,38 +232,24 @@ def _state(device: Device, setup: Setup, steps: int) -> bytes:
 
 CHECKS = (
     Check(
-        "pair-noise",
-        "Do both partners draw the same number, and are the numbers like noise?",
+        "pair-noise", "Do both partners draw the same number, and are the numbers like noise?",
         pair_noise,
-        long={"pairs": 2**22},
-        quick={"pairs": 2**15},
+        long={"pairs": 2**22}, quick={"pairs": 2**15},
     ),
     Check(
-        "steps",
-        "Does a step agree with float64 in forces, velocities and positions?",
-        steps,
-        long={"particles": 131072},
-        quick={"particles": 3000},
+        "steps", "Does a step agree with float64 in forces, velocities and positions?", steps,
+        long={"particles": 131072}, quick={"particles": 3000},
     ),
     Check(
-        "momentum",
-        "Is momentum conserved to rounding?",
-        momentum_conservation,
-        long={"particles": 65536, "steps": 50000},
-        quick={"particles": 1000, "steps": 2000},
+        "momentum", "Is momentum conserved to rounding?", momentum_conservation,
+        long={"particles": 65536, "steps": 50000}, quick={"particles": 1000, "steps": 2000},
     ),
     Check(
-        "energy",
-        "Without friction and noise, is the energy bounded?",
-        energy_conservation,
-        long={"particles": 6000, "span": 5.0},
-        quick={"particles": 600, "span": 5.0},
+        "energy", "Without friction and noise, is the energy bounded?", energy_conservation,
+        long={"particles": 6000, "span": 5.0}, quick={"particles": 600, "span": 5.0},
     ),
     Check(
-        "trajectories",
-        "Do all cell lists give the same trajectory, bit for bit?",
-        trajectories,
-        long={"particles": 65536, "steps": 100},
-        quick={"particles": 1500, "steps": 10},
+        "trajectories", "Do all cell lists give the same trajectory, bit for bit?", trajectories,
+        long={"particles": 65536, "steps": 100}, quick={"particles": 1500, "steps": 10},
     ),
-)
+)  # fmt: skip

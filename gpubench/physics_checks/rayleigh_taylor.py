@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from scipy.optimize import minimize_scalar
 
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
-from gpubench.physics.fits import LEAST_POINTS, Estimate, fit_line, mean_of_series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
+from gpubench.physics.fits import LEAST_POINTS, Estimate, fit_line, mean_of, mean_of_series
 from gpubench.physics.interfaces import interface_stress, settled_heights
 from gpubench.physics.mixing import (
     atwood_number,
@@ -24,9 +23,11 @@ from gpubench.physics.mixing import (
     mixing_layer,
     viscous_growth_rate,
 )
-from gpubench.physics_checks.check import SEED, Check, CheckOutcome, found, make, pass_time, sampled
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, curve, found
+from gpubench.physics_checks.simulations import followed, make, pass_time, sampled
 from gpubench.physics_checks.transport import DENSITY, VISCOSITY
 from gpubench.workloads.dpd import DPD, LAYER, DPDRayleighTaylor
+from gpubench.workloads.workload import Snapshot
 
 Floats = NDArray[np.float64]
 
@@ -48,9 +49,9 @@ def mixing(
     """Follow the height of the mixing layer from a flat interface."""
     findings, lines = [], []
     for count, depth in zip(particles, depths, strict=True):
-        column = make(device, DPDRayleighTaylor.name, count, depth=depth)
+        column = make(device, DPDRayleighTaylor, count, depth=depth)
         times, heights = _mixing_heights(column, span)
-        lines.append(Series(f"{count:,} particles", times.tolist(), heights.tolist()))
+        lines.append(curve(f"{count:,} particles", times, heights))
         findings += _mixing_findings(column, times, heights)
     figure = Figure(
         "mixing-height",
@@ -65,12 +66,10 @@ def mixing(
 
 
 def _mixing_heights(column: DPD, span: float) -> tuple[Floats, Floats]:
-    times, heights = [], []
-    for now in itertools.chain([column.snapshot()], sampled(column, span, span / SAMPLES)):
-        times.append(now.time)
-        profile = heavy_fraction(now.positions, now.species, column.box, LAYER)
-        heights.append(mixing_layer(*profile).height)
-    return np.array(times), np.array(heights)
+    def height(now: Snapshot) -> float:
+        return mixing_layer(*heavy_fraction(now.positions, now.species, column.box, LAYER)).height
+
+    return followed(column, span, span / SAMPLES, height)
 
 
 def _mixing_findings(column: DPD, times: Floats, heights: Floats) -> list[Finding]:
@@ -165,7 +164,7 @@ def single_mode(
     rates, curves = [], []
     for seed in range(SEED, SEED + runs):
         column = make(
-            device, DPDRayleighTaylor.name, particles, seed,
+            device, DPDRayleighTaylor, particles, seed,
             depth=depth, gravity=WEIGHT / wavelength, repulsion_ab=repulsion, share_b=0.5,
             wave=1, amplitude=FIRST_AMPLITUDE * wavelength,
         )  # fmt: skip
@@ -174,7 +173,7 @@ def single_mode(
         times, amplitudes = _amplitudes(column, wave)
         curves.append(amplitudes)
         rates.append(_rate(times, amplitudes, wave))
-    mean = Estimate(float(np.mean(rates)), float(np.std(rates, ddof=1)) / math.sqrt(runs))
+    mean = mean_of(rates)
     amplitudes = np.mean(curves, axis=0)
     return CheckOutcome(
         [
@@ -189,7 +188,7 @@ def surface_tension(device: Device, particles: int, snapshots: int, repulsion: f
     """Measure the tension of flat interfaces, two of them in a periodic box without gravity."""
     width = math.sqrt(particles / DENSITY / TENSION_EDGE)
     slab = make(
-        device, DPDRayleighTaylor.name, particles,
+        device, DPDRayleighTaylor, particles,
         depth=width, height=TENSION_EDGE / width, repulsion_ab=repulsion, share_b=0.5,
         gravity=0.0, mass_a=1.0, mass_b=1.0, walls="none",
     )  # fmt: skip
@@ -218,11 +217,11 @@ def _amplitudes(column: DPD, wave: Wave) -> tuple[Floats, Floats]:
     """Return times and amplitudes of the wave, until theory has it at its steepest."""
     growth = STEEPEST / (wave.wavenumber * FIRST_AMPLITUDE * wave.wavelength)
     span = math.acosh(growth) / wave.growth_rate
-    times, amplitudes = [], []
-    for now in itertools.chain([column.snapshot()], sampled(column, span, span / SAMPLES)):
-        times.append(now.time)
-        amplitudes.append(interface_wave(now.positions, now.species, column.box).real)
-    return np.array(times), np.array(amplitudes)
+
+    def amplitude(now: Snapshot) -> float:
+        return interface_wave(now.positions, now.species, column.box).real
+
+    return followed(column, span, span / SAMPLES, amplitude)
 
 
 def _rate(times: Floats, amplitudes: Floats, wave: Wave) -> float:
@@ -259,11 +258,9 @@ def _growth_findings(rate: Estimate, wave: Wave) -> list[Finding]:
 def _single_mode_figure(times: Floats, amplitudes: Floats, rate: float, wave: Wave) -> Figure:
     first = FIRST_AMPLITUDE * wave.wavelength
     lines = [
-        Series("measured", times.tolist(), amplitudes.tolist()),
-        Series("fit", times.tolist(), (first * np.cosh(rate * times)).tolist(), "fit"),
-        Series(
-            "theory", times.tolist(), (first * np.cosh(wave.growth_rate * times)).tolist(), "theory"
-        ),
+        curve("measured", times, amplitudes),
+        curve("fit", times, first * np.cosh(rate * times), "fit"),
+        curve("theory", times, first * np.cosh(wave.growth_rate * times), "theory"),
     ]
     return Figure(
         "single-mode",
@@ -278,24 +275,17 @@ def _single_mode_figure(times: Floats, amplitudes: Floats, rate: float, wave: Wa
 
 CHECKS = (
     Check(
-        "mixing",
-        "How fast does a heavy fluid mix with the light one below it?",
-        mixing,
+        "mixing", "How fast does a heavy fluid mix with the light one below it?", mixing,
         long={"particles": [65536, 524288], "depths": [6.0, 30.0], "span": 320.0},
         quick={"particles": [4500], "depths": [3.0], "span": 60.0},
     ),
     Check(
-        "single-mode",
-        "Does a single wave of the interface grow as linear theory says?",
+        "single-mode", "Does a single wave of the interface grow as linear theory says?",
         single_mode,
         long={
-            "wavelength": 200.0,
-            "depth": 3.0,
-            "repulsion": 50.0,
-            "runs": 3,
-            "tension_particles": 12000,
-            "tension_snapshots": 48,
+            "wavelength": 200.0, "depth": 3.0, "repulsion": 50.0, "runs": 3,
+            "tension_particles": 12000, "tension_snapshots": 48,
         },
         quick=None,
     ),
-)
+)  # fmt: skip

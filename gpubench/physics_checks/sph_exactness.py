@@ -27,23 +27,22 @@ from gpubench.physics.sph import (
     viscous_laplacian,
 )
 from gpubench.physics.sph_forces import densities, mean_pressure
-from gpubench.physics_checks.check import SEED, Check, CheckOutcome, make_sph, pass_time
-from gpubench.simulate.setup import Setup
+from gpubench.physics_checks.check import NEVER, Check, CheckOutcome
+from gpubench.physics_checks.simulations import compare_steps, make, pass_time
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.workload import BlowUp, Value
 
 Floats = NDArray[np.float64]
 
-NEVER = Reference(0, 0, "by construction")
 STEP = 1e-4  # of differences, in kernel radii
 COMPRESSION = 0.01
 
 # Workloads and parameters of which a step is held against float64.
-STEPS: Sequence[tuple[str, Mapping[str, Value]]] = (
-    (SPHDamBreak.name, {}),
-    (SPHDamBreak.name, {"pressure": "kept", "viscosity": 0.2}),
-    (SPHRigidBody.name, {"mach": 0.3, "drop": 0.0}),
+STEPS: Sequence[tuple[type[SPH], Mapping[str, Value]]] = (
+    (SPHDamBreak, {}),
+    (SPHDamBreak, {"pressure": "kept", "viscosity": 0.2}),
+    (SPHRigidBody, {"mach": 0.3, "drop": 0.0}),
 )
 
 # Speeds, in those of sound, with which a body is thrown into fluid at rest: down, and along.
@@ -110,24 +109,12 @@ def _lattice_pressure(neighbours: float) -> Finding:
 
 def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
     """Hold steps of every workload under both integrators against float64."""
-    problems, compared = [], 0
+    runs = []
     for workload, parameters in STEPS:
         for integrator in INTEGRATORS:
             given = {**parameters, "integrator": integrator, "time_step": 0.05}
-            fluid = Setup(workload, particles, parameters=given, seed=SEED).make(device)
-            for _ in range(2):
-                fluid.advance(span)
-                compared += 1
-                if problem := fluid.check():
-                    problems.append(f"{workload}, {integrator}: {problem}")
-    return CheckOutcome(
-        [
-            Finding(
-                f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
-                "; ".join(problems),
-            )
-        ]
-    )  # fmt: skip
+            runs.append((f"{workload.name}, {integrator}", workload, given))
+    return compare_steps(device, particles, runs, [span, span])
 
 
 def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
@@ -135,8 +122,8 @@ def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
 
     Along the axis that repeats there are no walls: there, what the fluid gains the body loses.
     """
-    pool = make_sph(
-        device, SPHRigidBody.name, particles, bodies=1, mach=0.0, drop=0.1, height=0.5,
+    pool = make(
+        device, SPHRigidBody, particles, bodies=1, mach=0.0, drop=0.1, height=0.5,
         time_step=0.2,
     )  # fmt: skip
     down, along = AXES[2], AXES[1]
@@ -190,17 +177,16 @@ def _force_sum(pool: SPH) -> Floats:
 def integrators(device: Device, *, particles: int, span: float, viscosity: float) -> CheckOutcome:
     """Find the longest steps with which a column at rest stays so."""
     given: dict[str, Any] = {"length": 1.0, "height": 1.0, "mach": 0.1, "viscosity": viscosity}
-    column = make_sph(device, SPHDamBreak.name, particles, time_step=0.1, **given)
+    column = make(device, SPHDamBreak, particles, time_step=0.1, **given)
     pass_time(column, SETTLED)
     start = column.state() | {"step": np.array(0, np.int64)}
 
     @cache
     def speed(integrator: str, time_step: float) -> float:
         """Return the root mean square that is left after the span; infinite where it blows up."""
-        moved = make_sph(
-            device, SPHDamBreak.name, particles, integrator=integrator, time_step=time_step,
-            **given,
-        )  # fmt: skip
+        moved = make(
+            device, SPHDamBreak, particles, integrator=integrator, time_step=time_step, **given
+        )
         moved.restore(start)
         try:
             pass_time(moved, span)
@@ -234,31 +220,22 @@ def integrators(device: Device, *, particles: int, span: float, viscosity: float
 
 CHECKS = (
     Check(
-        "kernels",
-        "Do the smoothing kernels integrate to 1, and do forces exert the pressure?",
+        "kernels", "Do the smoothing kernels integrate to 1, and do forces exert the pressure?",
         kernels,
-        long={"neighbours": 30.0},
-        quick={"neighbours": 30.0},
+        long={"neighbours": 30.0}, quick={"neighbours": 30.0},
     ),
     Check(
-        "steps",
-        "Is a step that of float64, in densities, forces, places, and states of bodies?",
+        "steps", "Is a step that of float64, in densities, forces, places, and states of bodies?",
         steps,
-        long={"particles": 131072, "span": 1000},
-        quick={"particles": 2000, "span": 40},
+        long={"particles": 131072, "span": 1000}, quick={"particles": 2000, "span": 40},
     ),
     Check(
-        "exchange",
-        "Does the fluid gain the momentum that a body loses?",
-        exchange,
-        long={"particles": 131072, "span": 200},
-        quick={"particles": 3000, "span": 20},
+        "exchange", "Does the fluid gain the momentum that a body loses?", exchange,
+        long={"particles": 131072, "span": 200}, quick={"particles": 3000, "span": 20},
     ),
     Check(
-        "integrators",
-        "How long may a step be, by explicit and by symplectic Euler?",
-        integrators,
+        "integrators", "How long may a step be, by explicit and by symplectic Euler?", integrators,
         long={"particles": 8000, "span": 300.0, "viscosity": 0.02},
         quick={"particles": 600, "span": 40.0, "viscosity": 0.1},
     ),
-)
+)  # fmt: skip

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
 from gpubench.physics.dam_break import (
     EXPERIMENTS,
     LATE,
@@ -31,15 +31,8 @@ from gpubench.physics.hydrostatics import (
     weight_density,
 )
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
-from gpubench.physics_checks.check import (
-    SEED,
-    Check,
-    CheckOutcome,
-    found,
-    make_sph,
-    pass_time,
-    sampled,
-)
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, curve, found
+from gpubench.physics_checks.simulations import followed, make, pass_time, sampled
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import Tank
@@ -65,8 +58,8 @@ def hydrostatics(device: Device, *, particles: int, height: float, span: float) 
 
     height: of the column, in its widths. span: time to settle; sound crosses it in its height.
     """
-    column = make_sph(
-        device, SPHDamBreak.name, particles, length=1.0, top=1.5, height=height, mach=REST_MACH,
+    column = make(
+        device, SPHDamBreak, particles, length=1.0, top=1.5, height=height, mach=REST_MACH,
         viscosity=REST_VISCOSITY, time_step=TIME_STEP,
     )  # fmt: skip
     return weigh_column(column, span, lambda: column.densities() - 1)
@@ -86,10 +79,10 @@ def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats])
     profile = pressure_profile(np.concatenate(heights), np.concatenate(pressures), LAYER)
     surface = float(np.mean(surfaces))
     off = hydrostatic_deviation(profile, 1.0, gravity, surface, MARGIN)
-    deep = profile.heights.tolist()
+    deep = profile.heights
     lines = [
-        Series("measured", deep, profile.pressures.tolist()),
-        Series("weight above", deep, (gravity * (surface - profile.heights)).tolist(), "theory"),
+        curve("measured", deep, profile.pressures),
+        curve("weight above", deep, gravity * (surface - deep), "theory"),
     ]
     return CheckOutcome(
         [
@@ -170,7 +163,7 @@ def compare_fronts(
         slope = Reference(LATE_SLOPE, LATE_SLOPE_ERROR, EXPERIMENTS["martin-moyce-2"].title)
     late = f"late speed of the front, dZ/dT, T from {LATE[0]:g} to {LATE[1]:g}"
     findings.append(found(late, late_slope(times, fronts), slope, f"Reynolds number {reynolds:g}"))
-    lines = [Series("measured", times.tolist(), fronts.tolist())]
+    lines = [curve("measured", times, fronts)]
     if free is not None:
         times, fronts = front(free)
         findings.append(found(f"{late}, nearly without viscosity", late_slope(times, fronts)))
@@ -178,11 +171,8 @@ def compare_fronts(
             Finding(f"front nearly without viscosity: furthest from {EXPERIMENTS[name].title}", off)
             for name, off in deviations(times, fronts).items()
         ]
-        lines.append(Series("nearly without viscosity", times.tolist(), fronts.tolist()))
-    lines += [
-        Series(each.title, each.times.tolist(), each.fronts.tolist(), "theory")
-        for each in EXPERIMENTS.values()
-    ]
+        lines.append(curve("nearly without viscosity", times, fronts))
+    lines += [curve(each.title, each.times, each.fronts, "theory") for each in EXPERIMENTS.values()]
     return CheckOutcome(
         findings,
         [
@@ -203,7 +193,7 @@ def _front(device: Device, particles: int, depth: float, reynolds: float) -> tup
 
     def made(viscosity: float) -> SPH:
         given: dict[str, Value] = {**DAM, "depth": depth, "viscosity": viscosity}
-        return make_sph(device, SPHDamBreak.name, particles, **given)
+        return make(device, SPHDamBreak, particles, **given)
 
     width = made(0.0).scene.box.size[0] / DAM["length"]
     return front_of(made(DAM["mach"] * width / reynolds), width)
@@ -211,18 +201,12 @@ def _front(device: Device, particles: int, depth: float, reynolds: float) -> tup
 
 def front_of(dam: Tank, width: float) -> tuple[Floats, Floats]:
     """Let a dam break, and return T and Z of its front. width: of the column."""
-    gravity = -min(dam.gravity)
-    unit = 1 / scaled_time(1.0, width, gravity)
-    times, fronts = [], []
-    for now in _from_the_beginning(dam, DAM_SPAN * unit, DAM_EVERY * unit):
-        times.append(scaled_time(now.time, width, gravity))
-        fronts.append(front_position(now.positions, dam.spacing, now.size[1]) / width)
-    return np.array(times), np.array(fronts)
-
-
-def _from_the_beginning(workload: Tank, span: float, every: float) -> Iterator[Snapshot]:
-    yield workload.snapshot()
-    yield from sampled(workload, span, every)
+    scale = scaled_time(1.0, width, -min(dam.gravity))
+    times, fronts = followed(
+        dam, DAM_SPAN * (1 / scale), DAM_EVERY * (1 / scale),
+        lambda now: front_position(now.positions, dam.spacing, now.size[1]) / width,
+    )  # fmt: skip
+    return times * scale, fronts
 
 
 def floating(
@@ -235,8 +219,8 @@ def floating(
     """
     findings = []
     for density in densities:
-        pool = make_sph(
-            device, SPHRigidBody.name, particles, bodies=2, body_size=size, body_density=density,
+        pool = make(
+            device, SPHRigidBody, particles, bodies=2, body_size=size, body_density=density,
             height=0.4, time_step=TIME_STEP, **FLOAT,
         )  # fmt: skip
         pass_time(pool, span)
@@ -285,24 +269,18 @@ def _bodies(pool: SPH) -> list[RigidBody]:
 
 CHECKS = (
     Check(
-        "hydrostatics",
-        "Has a column at rest the pressure of its weight?",
-        hydrostatics,
+        "hydrostatics", "Has a column at rest the pressure of its weight?", hydrostatics,
         long={"particles": 64000, "height": 1.0, "span": 4000.0},
         quick={"particles": 2500, "height": 1.5, "span": 400.0},
     ),
     Check(
-        "dam-break",
-        "Does a breaking dam run as in experiments?",
-        dam_break,
+        "dam-break", "Does a breaking dam run as in experiments?", dam_break,
         long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True},
         quick={"particles": 4000, "depth": 0.2, "reynolds": 90.0, "free": False},
     ),
     Check(
-        "floating",
-        "Does a floating body lie as deep as Archimedes says?",
-        floating,
+        "floating", "Does a floating body lie as deep as Archimedes says?", floating,
         long={"particles": 200000, "size": 0.5, "densities": [0.3, 0.5, 0.7], "span": 3000.0},
         quick={"particles": 5000, "size": 0.6, "densities": [0.5], "span": 500.0},
     ),
-)
+)  # fmt: skip

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
 from gpubench.physics.fits import Estimate
 from gpubench.physics.transport import (
     MeanSquareDisplacement,
@@ -17,8 +16,9 @@ from gpubench.physics.transport import (
     viscosity,
     wavenumber_along,
 )
-from gpubench.physics_checks.check import Check, CheckOutcome, found, make, pass_time, sampled
+from gpubench.physics_checks.check import Check, CheckOutcome, curve, found
 from gpubench.physics_checks.equilibrium import SETTLE
+from gpubench.physics_checks.simulations import followed, from_the_beginning, make, pass_time
 from gpubench.workloads.dpd import DPD, DPDStandard
 from gpubench.workloads.workload import Snapshot
 
@@ -35,10 +35,10 @@ WAVE_SPEED = 0.2  # of each of the waves; below what makes them see each other
 
 def self_diffusion(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Measure D from the displacements of a fluid at rest."""
-    fluid = make(device, DPDStandard.name, particles, time_step=TIME_STEP)
+    fluid = make(device, DPDStandard, particles, time_step=TIME_STEP)
     pass_time(fluid, SETTLE)
     displacement = MeanSquareDisplacement(fluid.box)
-    for now in itertools.chain([fluid.snapshot()], sampled(fluid, span, every=0.5)):
+    for now in from_the_beginning(fluid, span, every=0.5):
         displacement.add(now.time, now.positions)
     measured = displacement.diffusion((FORGOTTEN, span))
     slowed = 2.84 / (6 * math.pi * VISCOSITY * fluid.box.size[0])
@@ -55,14 +55,11 @@ def self_diffusion(device: Device, *, particles: int, span: float) -> CheckOutco
 
 def shear_viscosity(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Measure the viscosity from four weak shear waves in one box, which decay side by side."""
-    fluid = make(device, DPDStandard.name, particles, time_step=TIME_STEP)
+    fluid = make(device, DPDStandard, particles, time_step=TIME_STEP)
     pass_time(fluid, SETTLE)
     _set_waves_going(fluid)
-    times, waves = [], []
-    for now in itertools.chain([fluid.snapshot()], sampled(fluid, span, every=span / SAMPLES)):
-        times.append(now.time)
-        waves.append(_waves(now, fluid))
-    at, amplitudes = np.array(times) - times[0], np.array(waves)
+    times, amplitudes = followed(fluid, span, span / SAMPLES, lambda now: _waves(now, fluid))
+    at = times - times[0]
     wavenumber = wavenumber_along(fluid.box, 2)
     each = [viscosity(at, wave, wavenumber, DENSITY).dynamic for wave in amplitudes.T]
     mean = Estimate(
@@ -112,31 +109,17 @@ def _decay_figure(
         " regression finds.",
         PanelAxis("time"),
         PanelAxis("speed of the wave"),
-        [
-            Panel(
-                "",
-                [
-                    Series("measured", times.tolist(), mean.tolist()),
-                    Series("fit", times.tolist(), decay.tolist(), "fit"),
-                ],
-            )
-        ],
+        [Panel("", [curve("measured", times, mean), curve("fit", times, decay, "fit")])],
     )
 
 
 CHECKS = (
     Check(
-        "self-diffusion",
-        "How fast do particles of the fluid at rest diffuse?",
-        self_diffusion,
-        long={"particles": 65536, "span": 30.0},
-        quick={"particles": 6000, "span": 10.0},
+        "self-diffusion", "How fast do particles of the fluid at rest diffuse?", self_diffusion,
+        long={"particles": 65536, "span": 30.0}, quick={"particles": 6000, "span": 10.0},
     ),
     Check(
-        "viscosity",
-        "How fast do shear waves decay?",
-        shear_viscosity,
-        long={"particles": 131072, "span": 160.0},
-        quick={"particles": 7000, "span": 30.0},
+        "viscosity", "How fast do shear waves decay?", shear_viscosity,
+        long={"particles": 131072, "span": 160.0}, quick={"particles": 7000, "span": 30.0},
     ),
-)
+)  # fmt: skip

@@ -54,7 +54,7 @@ def test_impulses_that_walls_do_not_give_are_noticed(intel, monkeypatch):
 
 
 def second(mean_error, *times):
-    return SolvedSecond("", 0.1, 1.0, {}, mean_error=mean_error, times=times)
+    return SolvedSecond(ConstraintFluid, 0.1, 1.0, {}, mean_error=mean_error, times=times)
 
 
 def test_times_are_compared_at_the_same_error():

@@ -21,18 +21,19 @@ from gpubench.evidence.physics_results import CheckRun, Finding, Reference
 from gpubench.physics.fits import Estimate
 from gpubench.physics.fluid import Fluid
 from gpubench.physics.mixing import viscous_growth_rate
-from gpubench.physics_checks import check as checks
 from gpubench.physics_checks import (
     domains,
     equilibrium,
     exactness,
     rayleigh_taylor,
     runner,
+    simulations,
     transport,
 )
-from gpubench.physics_checks.check import Check, CheckOutcome
+from gpubench.physics_checks.check import Check, CheckOutcome, found
 from gpubench.physics_checks.runner import FAMILIES, run_check
 from gpubench.problems.cells.contract import CellList
+from gpubench.workloads.dpd import DPDRayleighTaylor
 
 BY_NAME = {check.name: check for check in FAMILIES["dpd"]}
 # Sizes for a second or two, at which only what is exact is known.
@@ -158,7 +159,7 @@ def test_a_leak_of_momentum_is_noticed(intel, monkeypatch):
 @pytest.mark.long
 def test_an_energy_that_drifts_is_noticed(intel, monkeypatch):
     """As it would with a friction of a thousandth of the usual one."""
-    original = checks.make
+    original = simulations.make
 
     def rubbing(device, workload, particles, seed=1, **parameters):
         if parameters.get("friction") == 0.0:
@@ -187,7 +188,7 @@ def test_a_wrong_step_is_noticed_and_named(intel, monkeypatch):
 
 @pytest.mark.long
 def test_a_hotter_fluid_is_noticed(intel, monkeypatch):
-    original = checks.make
+    original = simulations.make
     monkeypatch.setattr(equilibrium, "make", lambda *a, **k: original(*a, **{**k, "friction": 4.0}))
     run = run_check(BY_NAME["temperature"], intel, TINY["temperature"])
     assert "differs" in run.verdicts
@@ -252,7 +253,7 @@ def test_theory_of_a_wave():
 
 
 def test_a_column_is_denser_below_once_settled(intel):
-    column = checks.make(intel, "dpd-rayleigh-taylor", 4000, depth=4.0, gravity=0.3, share_b=0.5)
+    column = simulations.make(intel, DPDRayleighTaylor, 4000, depth=4.0, gravity=0.3, share_b=0.5)
     below = [np.mean(column.snapshot().positions[:, 2] < column.box.size[2] / 4)]
     rayleigh_taylor._let_settle(column)
     now = column.snapshot()
@@ -373,5 +374,5 @@ def test_what_can_keep_cells_is_compared():
 
 def test_estimates_become_findings():
     reference = Reference(1.0, 0.1, "somebody")
-    made = checks.found("heat", Estimate(1.0, 0.2), reference, "of 3")
+    made = found("heat", Estimate(1.0, 0.2), reference, "of 3")
     assert made == Finding("heat", 1.0, 0.2, reference, "of 3")

@@ -14,13 +14,13 @@ from gpubench.physics.forces import conservative_energy, pair_forces
 from gpubench.physics.noise import pair_noise
 from gpubench.physics.observables import pressure
 from gpubench.physics.pairs import nearest_image
-from gpubench.physics_checks.check import make
 from gpubench.physics_checks.equilibrium import (
     AT_FULL_STEP,
     LAGGED_AT_HALF_STEP,
     kinetic_temperatures,
 )
-from gpubench.workloads.dpd import DPD
+from gpubench.physics_checks.simulations import make
+from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 
 # Share of the last change of velocity that the velocity in the drag has beyond the half step.
 AHEAD = {"velocity-verlet": 0.0, "groot-warren": 0.15, "leap-frog": 0.5}
@@ -32,13 +32,13 @@ UNLIKE: dict[str, float] = {
     "noise_aa": 3.0, "noise_ab": 5.0, "noise_bb": 1.75,
     "mass_a": 0.6, "mass_b": 1.7,
 }  # fmt: skip
-MODELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "standard": ("dpd-standard", {"time_step": 0.03}),
-    "unlike": ("dpd-separation", {**UNLIKE, "walls": "none", "time_step": 0.02}),
-    "walls": ("dpd-rayleigh-taylor", {**UNLIKE, "gravity": 4.0, "depth": 4.0, "time_step": 0.02}),
-    "plane": ("dpd-separation", {**UNLIKE, "dimensions": 2, "walls": "none", "time_step": 0.02}),
+MODELS: dict[str, tuple[type[DPD], dict[str, Any]]] = {
+    "standard": (DPDStandard, {"time_step": 0.03}),
+    "unlike": (DPDSeparation, {**UNLIKE, "walls": "none", "time_step": 0.02}),
+    "walls": (DPDRayleighTaylor, {**UNLIKE, "gravity": 4.0, "depth": 4.0, "time_step": 0.02}),
+    "plane": (DPDSeparation, {**UNLIKE, "dimensions": 2, "walls": "none", "time_step": 0.02}),
     "walls-of-plane": (
-        "dpd-rayleigh-taylor", {**UNLIKE, "dimensions": 2, "gravity": 4.0, "time_step": 0.02}
+        DPDRayleighTaylor, {**UNLIKE, "dimensions": 2, "gravity": 4.0, "time_step": 0.02}
     ),
 }  # fmt: skip
 every_model = pytest.mark.parametrize("model", MODELS)
@@ -150,7 +150,7 @@ def test_trajectory_of_five_steps(device, model, integrator):
 def test_noise_of_a_pair_alone(device):
     """Two particles at rest, of which nothing acts but noise: its size, and its sign each step."""
     made = make(
-        device, "dpd-standard", 2, SEED, density=2 / 4**3, repulsion=0.0, friction=0.0,
+        device, DPDStandard, 2, SEED, density=2 / 4**3, repulsion=0.0, friction=0.0,
         time_step=0.01,
     )  # fmt: skip
     state = made.state()
@@ -173,14 +173,14 @@ def test_noise_of_a_pair_alone(device):
 @pytest.mark.parametrize("time_step", [pytest.param(0.02, marks=pytest.mark.long), 0.04])
 def test_the_fluid_keeps_its_temperature(device, time_step):
     """Both readings; a friction or noise of 5 % more or less would be outside."""
-    fluid = make(device, "dpd-standard", 3000, time_step=time_step)
+    fluid = make(device, DPDStandard, 3000, time_step=time_step)
     half, full = kinetic_temperatures(fluid, span=12.8)
     assert half.value == pytest.approx(LAGGED_AT_HALF_STEP[time_step], abs=0.025)
     assert full.value == pytest.approx(AT_FULL_STEP[time_step], abs=0.025)
 
 
 def test_the_pressure_is_the_published_one(device):
-    fluid = make(device, "dpd-standard", 3000, time_step=0.02)
+    fluid = make(device, DPDStandard, 3000, time_step=0.02)
     found = []
     for _ in range(6):
         fluid.advance(100)
@@ -192,12 +192,12 @@ def test_the_pressure_is_the_published_one(device):
 
 def test_energy_is_bounded_without_friction_and_noise(device):
     """By as much as the time step's square lets it, which only leap-frog's own velocities show."""
-    settled = make(device, "dpd-standard", 600, time_step=0.02)
+    settled = make(device, DPDStandard, 600, time_step=0.02)
     settled.advance(200)
     start = settled.state() | {"step": np.array(0, np.int64)}
     spreads = []
     for time_step in (0.005, 0.02):
-        free = make(device, "dpd-standard", 600, time_step=time_step, friction=0.0, noise=0.0)
+        free = make(device, DPDStandard, 600, time_step=time_step, friction=0.0, noise=0.0)
         free.restore(start)
         energies = []
         for _ in range(20):
