@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from gpubench.distributed.transport import Parcel
-from gpubench.workloads.sph import SPH
-
-if TYPE_CHECKING:
-    Shares = SPH
-else:
-    Shares = object
+from typing import Any
 
 from gpubench.decomposed import room
 from gpubench.decomposed.room import aligned
 from gpubench.decomposed.rows import Phase
 from gpubench.decomposed.shared import Shared
+from gpubench.distributed.transport import Parcel
 
 
 class Master(Shared):
@@ -82,8 +75,7 @@ class Master(Shared):
         else:
             receives = [Parcel(0, array, self.edge, self.owned) for array in self._sorted]
             receives.append(Parcel(0, self._start, 0, self._cells_of(self.rank)[1]))
-        self.team.transport.begin(sends, receives)
-        self.team.transport.finish()
+        self._exchange(sends, receives)
 
     def _return(self) -> None:
         """Send the particles back to rank 0, and end the step."""
@@ -94,8 +86,7 @@ class Master(Shared):
                 receives += [Parcel(peer, array, *self._stretch_of(peer)) for array in arrays]
         else:
             sends = [Parcel(0, array, 0, self.owned) for array in arrays]
-        self.team.transport.begin(sends, receives)
-        self.team.transport.finish()
+        self._exchange(sends, receives)
         self.computed_rows = self.owned
         self.step += 1
 
@@ -115,9 +106,6 @@ class Master(Shared):
     @property
     def _start(self) -> Any:
         return self.algorithm.answer.start if self.rank == 0 else self._dealt_starts  # type: ignore[union-attr]
-
-    def _start_row(self, plane: int) -> int:
-        return (plane - self.planes[0]) * self._plane_cells
 
     @property
     def _start_value(self) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.distributed.team import Team
+from gpubench.distributed.transport import Parcel
 from gpubench.workloads.cell_workload import BLOCK
 from gpubench.workloads.sph import SPH
 
@@ -35,6 +36,7 @@ class PlaneRows(Shares):
     rows: int
     counts: NDArray[np.int64]
     halo: dict[int, NDArray[np.int64]]
+    _plane_cells: int
     bounds: NDArray[np.int64]
     cells: Any
     coarse: Any
@@ -106,9 +108,9 @@ class PlaneRows(Shares):
     def _start(self) -> Any:
         """The array of where cells begin, of which the own planes are a stretch."""
 
-    @abstractmethod
     def _start_row(self, plane: int) -> int:
         """Return in which row of it the cells of a plane begin."""
+        return (plane - self.planes[0]) * self._plane_cells
 
     @property
     @abstractmethod
@@ -173,6 +175,11 @@ class PlaneRows(Shares):
             self.on_device.move(
                 self.kernels, self.packed_box, self.clock, self.particles, self.fault
             )
+
+    def _exchange(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
+        """Exchange rows, and wait for them before all that is queued from now on."""
+        self.team.transport.begin(sends, receives)
+        self.team.transport.finish()
 
     def _tell_neighbours(
         self, told: Mapping[int, NDArray[np.int64]]

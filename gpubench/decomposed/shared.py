@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import NotSupported
 from gpubench.core.grid import Grid
+from gpubench.decomposed import room
+from gpubench.decomposed.room import aligned
+from gpubench.decomposed.rows import HIGH, LOW, Phase, PlaneRows
 from gpubench.devices.base import Device
 from gpubench.distributed.slabs import cut
 from gpubench.distributed.team import Team, together
@@ -19,17 +22,8 @@ from gpubench.distributed.transport import Parcel
 from gpubench.physics.motion import rows_of
 from gpubench.problems.cells.contract import CellList, CellListUpdate, SortedCells
 from gpubench.workloads.cell_workload import BLOCK, InCells
-from gpubench.workloads.sph import COARSE_BEHIND, SPH, SPHKernels
+from gpubench.workloads.sph import COARSE_BEHIND, SPHKernels
 from gpubench.workloads.workload import Value
-
-if TYPE_CHECKING:
-    Shares = SPH
-else:
-    Shares = object
-
-from gpubench.decomposed import room
-from gpubench.decomposed.room import aligned
-from gpubench.decomposed.rows import HIGH, LOW, Phase, PlaneRows
 
 
 class Shared(PlaneRows):
@@ -96,17 +90,15 @@ class Shared(PlaneRows):
     @together
     def paint(self) -> None:
         """Queue drawing what each rank has, and putting all before what rank 0 has."""
-        picture, transport = self.picture, self.team.transport
+        picture = self.picture
         picture.clear()
         picture.draw(self.places, self.velocities, self.packed_box, 0, self.held)
         pixels = len(picture.pixels)
         if self.rank != 0:
-            transport.begin([Parcel(0, picture.pixels, 0, pixels)], [])
-            transport.finish()
+            self._exchange([Parcel(0, picture.pixels, 0, pixels)], [])
             return
         for peer in range(1, self.team.ranks.size):
-            transport.begin([], [Parcel(peer, self._others_picture, 0, pixels)])
-            transport.finish()
+            self._exchange([], [Parcel(peer, self._others_picture, 0, pixels)])
             picture.merge(self._others_picture)
 
     @cached_property
@@ -230,9 +222,7 @@ class Shared(PlaneRows):
         self._write_rows(self.places, 0, places[mine])
         self._write_rows(self.velocities, 0, state["velocities"][mine])
         device = self.device
-        clock = [self.step % 2**32, self.step >> 32, self.seed % 2**32, self.seed >> 32]
-        device.write(self.clock, np.array([clock, clock], np.uint32))
-        device.fill(self.fault, 0x00)
+        self._set_clock()
         # Cells without particles begin and end at 0.
         device.fill(self.cells, 0x00)
         if self.bodies:

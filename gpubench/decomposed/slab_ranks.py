@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-from gpubench.distributed.slabs import is_unbalanced, moves
-from gpubench.distributed.transport import Parcel
-from gpubench.workloads.cell_workload import BLOCK
-from gpubench.workloads.sph import SPH
-
-if TYPE_CHECKING:
-    Shares = SPH
-else:
-    Shares = object
 
 from gpubench.decomposed import room
 from gpubench.decomposed.room import aligned
 from gpubench.decomposed.rows import Phase
 from gpubench.decomposed.shared import Shared
+from gpubench.distributed.slabs import is_unbalanced, moves
+from gpubench.distributed.transport import Parcel
+from gpubench.workloads.cell_workload import BLOCK
 
 
 class Slabs(Shared):
@@ -96,8 +89,7 @@ class Slabs(Shared):
                 sends.append(Parcel(peer, leaving, side * self.edge, left[side]))
                 receives.append(Parcel(peer, array, row, came[peer]))
             row += came[peer]
-        self.team.transport.begin(sends, receives)
-        self.team.transport.finish()
+        self._exchange(sends, receives)
         self.computed_rows = self.owned
         self.owned = self.held - sum(left)
         self.step += 1
@@ -152,8 +144,7 @@ class Slabs(Shared):
                     sends.append(Parcel(move.receiver, was, first, move.rows))
                 elif move.receiver == self.rank:
                     receives.append(Parcel(move.sender, array, move.to, move.rows))
-        self.team.transport.begin(sends, receives)
-        self.team.transport.finish()
+        self._exchange(sends, receives)
         self.device.fill(self.cells, 0x00)
         self._find_cells()
         self._sort_rows(self.owned)
@@ -164,9 +155,6 @@ class Slabs(Shared):
     @property
     def _start(self) -> Any:
         return self.algorithm.answer.start  # type: ignore[union-attr]
-
-    def _start_row(self, plane: int) -> int:
-        return (plane - self.planes[0]) * self._plane_cells
 
     @property
     def _start_value(self) -> int:

@@ -31,7 +31,7 @@ from gpubench.problems.cells.contract import (
     SortedCells,
 )
 from gpubench.workloads.cell_hash import CellHash
-from gpubench.workloads.workload import BlowUp, Value, Workload, drawn
+from gpubench.workloads.workload import BlowUp, State, Value, Workload, drawn
 
 BLOCK = 128
 # TRAVERSAL in kernels/common/candidates.h.
@@ -106,6 +106,13 @@ class InCells(Workload):
     def work(self) -> list[tuple[str, Callable[[], None]]]:
         """Return the phases of a step that come after the cells; the last calls `stepped`."""
 
+    @abstractmethod
+    def compare(self, before: State, after: State) -> str | None:
+        """Compare the states before and after a step with float64; return what is wrong, or None.
+
+        The arrays of the step on the device are as it left them.
+        """
+
     def numbered(
         self, positions: NDArray[np.float64]
     ) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
@@ -165,6 +172,16 @@ class InCells(Workload):
             self.current = [self.places, *self.state_columns]
         self.step += 1
 
+    def check(self) -> str | None:
+        self.count_steps()
+        before = self.state()
+        self.plain_steps(1)
+        try:
+            self.require_sound()
+        except BlowUp as error:
+            return str(error)
+        return self.compare(before, self.state())
+
     def require_sound(self) -> None:
         flag, low, high, particle = (int(word) for word in self.device.download(self.fault))
         if flag:
@@ -209,13 +226,17 @@ class InCells(Workload):
         device.write(self.places, state["places"].view(np.float32))
         for name, column in zip(self.columns, self.state_columns, strict=True):
             device.write(column, state[name])
-        clock = [self.step % 2**32, self.step >> 32, self.seed % 2**32, self.seed >> 32]
-        device.write(self.clock, np.array([clock, clock], np.uint32))
-        device.fill(self.fault, 0x00)
+        self._set_clock()
         # A list must be built before it can be updated, and lists of neighbours made anew.
         self._is_built = False
         device.fill(self.stale, 0xFF)
         self.current = [self.places, *self.state_columns]
+
+    def _set_clock(self) -> None:
+        """Tell the kernels the step and the seed, and forget faults."""
+        clock = [self.step % 2**32, self.step >> 32, self.seed % 2**32, self.seed >> 32]
+        self.device.write(self.clock, np.array([clock, clock], np.uint32))
+        self.device.fill(self.fault, 0x00)
 
     def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Raise UserError where a state is not one of this workload."""
@@ -301,6 +322,12 @@ class InCells(Workload):
     def order(self) -> Any:
         """Where each particle's state is kept, for states that stay in their order."""
         return self._cells[1] if self.scatters else self._cell_of[0]
+
+    def by_id(self, column: Any) -> NDArray[Any]:
+        """Download what the last step computed in the order of `current`, in order of ids."""
+        ids = self.device.download(self.places).view(np.uint32)[:, 3]
+        found: NDArray[Any] = self.in_place(column)[rows_of(ids)]
+        return found
 
     def in_place(self, column: Any) -> NDArray[np.float32]:
         """Download what the last step computed in the order of `current`, as the state is now."""

@@ -26,7 +26,7 @@ from gpubench.physics.observables import momentum, temperature
 from gpubench.physics.step import check_dpd_step
 from gpubench.problems.cells.contract import SortedCells
 from gpubench.workloads.cell_workload import BLOCK, InCells, require_known_values
-from gpubench.workloads.workload import BlowUp, Snapshot, Value
+from gpubench.workloads.workload import Snapshot, State, Value
 
 # Back ends with fast atomic additions of float32: each pair of sorted cells is computed once.
 PAIRS_ONCE = frozenset({"cuda"})
@@ -135,17 +135,9 @@ class DPD(InCells):
             if ((species < 0) | (species >= len(self.fluid.mass))).any():
                 raise UserError(f"a state of {self.name} has particles of unknown species")
 
-    def check(self) -> str | None:
-        self.count_steps()
-        before = self.state()
-        for _, launch in self.phases():
-            launch()
-        try:
-            self.require_sound()
-        except BlowUp as error:
-            return str(error)
+    def compare(self, before: State, after: State) -> str | None:
         return check_dpd_step(
-            before, self.state(), self.in_place(self._force), self.box, self.fluid,
+            before, after, self.in_place(self._force), self.box, self.fluid,
             self._integrator, self.time_step, self.seed,
             GENERATORS[str(self.parameters["pair_noise"])],
         )  # fmt: skip

@@ -18,7 +18,6 @@ from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
 from gpubench.physics.box import LOW_WALL, Box
-from gpubench.physics.motion import rows_of
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
@@ -32,7 +31,7 @@ from gpubench.workloads.sph_bodies import (
     unpack_states,
 )
 from gpubench.workloads.tank import DamBreak, Scene, Tank, by_ids
-from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
+from gpubench.workloads.workload import BlowUp, Snapshot, State, Value, Workload
 
 Floats = NDArray[np.float64]
 PRESSURES = ("cut", "kept")  # what becomes of negative ones
@@ -117,15 +116,8 @@ class SPH(Tank):
         """
         return not self.bodies and self.skin == 0 and self._shape in (SortedCells, HashedCells)
 
-    def check(self) -> str | None:
-        self.count_steps()
-        before = self.state()
-        self.plain_steps(1)
-        try:
-            self.require_sound()
-        except BlowUp as error:
-            return str(error)
-        after = by_ids(self.state())
+    def compare(self, before: State, after: State) -> str | None:
+        after = by_ids(after)
         bodies = None
         if self.bodies:
             pushes = self.device.download(self.on_device.pushes)
@@ -193,9 +185,7 @@ class SPH(Tank):
         flow: float32 (particles, 4), velocity before the step, and inverse density. force: int32
         (particles, 4), accelerations by neighbours and bodies in force steps.
         """
-        ids = self.device.download(self.places).view(np.uint32)[:, 3]
-        found: NDArray[Any] = self.in_place(getattr(self, name))
-        return found[rows_of(ids)]
+        return self.by_id(getattr(self, name))
 
     def _make_fluid(self) -> SPHFluid:
         spacing = self.spacing
