@@ -18,20 +18,12 @@ from gpubench.base.threads import over
 from gpubench.core.grid import MAX_CELLS, Grid, HashedGrid
 
 # The layout of `struct Box` in kernels/common/box.h.
-BOX_DTYPE = np.dtype(
-    [
-        ("length", np.float32, 3),
-        ("units", np.float32, 3),
-        ("cells", np.uint32, 3),
-        ("periodic", np.int32, 3),
-        ("walls", np.int32, 3),
-        ("edge", np.float32, 3),
-        ("reach", np.float32),
-        ("mask", np.uint32),
-        ("coarse", np.uint32, 3),
-        ("coarse_square", np.int32),
-    ]
-)
+BOX_DTYPE = np.dtype([
+    ("length", np.float32, 3), ("units", np.float32, 3), ("cells", np.uint32, 3),
+    ("periodic", np.int32, 3), ("walls", np.int32, 3), ("edge", np.float32, 3),
+    ("reach", np.float32), ("mask", np.uint32), ("coarse", np.uint32, 3),
+    ("coarse_square", np.int32),
+])  # fmt: skip
 # Steps of coarse places to a reach: with more, roundings take in fewer candidates that are no
 # neighbours, and bytes that wrap take in more.
 COARSE = 96

@@ -38,28 +38,15 @@ SPLINE = 8 / math.pi
 STEEPEST = 2 * SPLINE  # the steepest slope of the spline, at 1/3
 
 # The layout of `struct Liquid` in kernels/constraint_fluid.cu.
-LIQUID_DTYPE = np.dtype(
-    [
-        ("weight", np.float32),
-        ("steepest", np.float32),
-        ("viscosity", np.float32),
-        ("gravity", np.float32, 3),
-        ("time_step", np.float32),
-        ("wall_distance", np.float32),
-        ("density_rounder", np.float32),
-        ("viscous_rounder", np.float32),
-        ("block_rounder", np.float32),
-        ("correction", np.float32),
-        ("kept", np.float32),
-        ("softness", np.float32),
-        ("relaxation", np.float32),
-        ("warm_start", np.float32),
-        ("sum_scale", np.float32),
-        ("product_scale", np.float32),
-        ("limit", np.float32),
-        ("residual_scale", np.float32),
-    ]
-)
+LIQUID_DTYPE = np.dtype([
+    ("weight", np.float32), ("steepest", np.float32), ("viscosity", np.float32),
+    ("gravity", np.float32, 3), ("time_step", np.float32), ("wall_distance", np.float32),
+    ("density_rounder", np.float32), ("viscous_rounder", np.float32),
+    ("block_rounder", np.float32), ("correction", np.float32), ("kept", np.float32),
+    ("softness", np.float32), ("relaxation", np.float32), ("warm_start", np.float32),
+    ("sum_scale", np.float32), ("product_scale", np.float32), ("limit", np.float32),
+    ("residual_scale", np.float32),
+])  # fmt: skip
 
 
 def spline(r: Floats) -> Floats:

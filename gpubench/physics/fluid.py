@@ -25,19 +25,11 @@ if TYPE_CHECKING:
 INTEGRATORS = {"velocity-verlet": 0.5, "groot-warren": 0.65, "leap-frog": 1.0}
 
 # The layout of `struct Fluid` in kernels/dpd.cu.
-FLUID_DTYPE = np.dtype(
-    [
-        ("repulsion", np.float32, 3),
-        ("friction", np.float32, 3),
-        ("noise", np.float32, 3),
-        ("inverse_mass", np.float32, 2),
-        ("gravity", np.float32, 3),
-        ("time_step", np.float32),
-        ("ahead", np.float32),
-        ("inverse_cutoff", np.float32),
-        ("rounder", np.float32),
-    ]
-)
+FLUID_DTYPE = np.dtype([
+    ("repulsion", np.float32, 3), ("friction", np.float32, 3), ("noise", np.float32, 3),
+    ("inverse_mass", np.float32, 2), ("gravity", np.float32, 3), ("time_step", np.float32),
+    ("ahead", np.float32), ("inverse_cutoff", np.float32), ("rounder", np.float32),
+])  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -23,27 +23,15 @@ POLY6 = 315 / (64 * math.pi)
 SPIKY = 45 / math.pi  # of the slope, and of the Laplacian of the viscosity kernel
 
 # The layout of `struct Fluid` in kernels/common/sph.h.
-FLUID_DTYPE = np.dtype(
-    [
-        ("weight", np.float32),
-        ("floor", np.float32),
-        ("pressure", np.float32),
-        ("viscosity", np.float32),
-        ("gravity", np.float32, 3),
-        ("time_step", np.float32),
-        ("wall_stiffness", np.float32),
-        ("wall_damping", np.float32),
-        ("wall_distance", np.float32),
-        ("wall_epsilon", np.float32),
-        ("contact_stiffness", np.float32),
-        ("contact_damping", np.float32),
-        ("contact_distance", np.float32),
-        ("density_rounder", np.float32),
-        ("rounder", np.float32),
-        ("force_step", np.float32),
-        ("inverse_force_step", np.float32),
-    ]
-)
+FLUID_DTYPE = np.dtype([
+    ("weight", np.float32), ("floor", np.float32), ("pressure", np.float32),
+    ("viscosity", np.float32), ("gravity", np.float32, 3), ("time_step", np.float32),
+    ("wall_stiffness", np.float32), ("wall_damping", np.float32), ("wall_distance", np.float32),
+    ("wall_epsilon", np.float32), ("contact_stiffness", np.float32),
+    ("contact_damping", np.float32), ("contact_distance", np.float32),
+    ("density_rounder", np.float32), ("rounder", np.float32), ("force_step", np.float32),
+    ("inverse_force_step", np.float32),
+])  # fmt: skip
 DENSITY_STEP = 2.0**-22  # to which each neighbour's part of a density is rounded
 COMPRESSION = 0.1  # of the pair whose force the steps of a force are chosen for
 

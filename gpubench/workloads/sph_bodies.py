@@ -19,16 +19,10 @@ Floats = NDArray[np.float64]
 
 AXES = (2, 0, 1)  # which axis in memory the x, y and z of a scene are
 # The layout of `struct Body` in kernels/sph_bodies.cu.
-BODY_DTYPE = np.dtype(
-    [
-        ("inverse_mass", np.float32),
-        ("inverse_inertia", np.float32, 3),
-        ("share", np.float32),
-        ("radius", np.float32),
-        ("first", np.int32),
-        ("last", np.int32),
-    ]
-)
+BODY_DTYPE = np.dtype([
+    ("inverse_mass", np.float32), ("inverse_inertia", np.float32, 3), ("share", np.float32),
+    ("radius", np.float32), ("first", np.int32), ("last", np.int32),
+])  # fmt: skip
 
 
 class BodyKernels(Protocol):
