@@ -7,6 +7,7 @@ from typing import Any
 
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
+from gpubench.primitives.workspace import Workspace
 
 KEYS_PER_THREAD = 8  # that the threads of a chunk hold in registers
 SEARCHERS = 32  # threads that search one end of an interval
@@ -16,7 +17,7 @@ MAX_CHUNK = 4096  # keys that the 48 KiB of shared memory of a block hold
 MAX_COUNTED = 1 << 24  # particles whose comparisons 32 bits can count
 
 
-class AdaptiveMerge:
+class AdaptiveMerge(Workspace):
     """Bitonic trees, or runs cut by binary search, merged in O(n log n) comparisons.
 
     chunk: down to how many keys a merge splits, before the fixed network sorts them.
@@ -34,19 +35,19 @@ class AdaptiveMerge:
             raise UserError(
                 f"comparisons are counted for at most {MAX_COUNTED} particles, not {items}"
             )
-        self.device, self.particles, self._has_trees = device, items, has_trees
-        self._chunk, self.workspace_bytes = chunk, 0
-        self._keys = self.allocate(items, "uint64")
+        super().__init__(device)
+        self.particles, self._has_trees = items, has_trees
+        self._keys = self._allocate(items, "uint64")
         # What a merge reads, and what it writes: nodes of 16 bytes, or keys. With them the
         # trees, 8 bytes each, before and after a launch that splits them.
         self._chunks = device.blocks(items, chunk)
         nodes = items if has_trees else 0
-        self._nodes = [self.allocate((nodes, 2), "uint64") for _ in range(2)]
+        self._nodes = [self._allocate((nodes, 2), "uint64") for _ in range(2)]
         self._trees = [
-            self.allocate((self._chunks if has_trees else 0, 2), "int32") for _ in range(2)
+            self._allocate((self._chunks if has_trees else 0, 2), "int32") for _ in range(2)
         ]
-        self._merged_keys = self.allocate(0 if has_trees else items, "uint64")
-        self.comparisons = self._comparisons = self.allocate(counts, "int32")
+        self._merged_keys = self._allocate(0 if has_trees else items, "uint64")
+        self.comparisons = self._allocate(counts, "int32")
         self._log2_chunk = chunk.bit_length() - 1
         self._log2_size = max(self._log2_chunk, (items - 1).bit_length() if items else 0)
         self._block = max(2 * SEARCHERS, chunk // KEYS_PER_THREAD)
@@ -59,15 +60,9 @@ class AdaptiveMerge:
             for name in ("sort_chunks", "split_trees", "merge_chunks", "merge_intervals")
         )
 
-    def allocate(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        """Allocate a device array and count it as workspace."""
-        array = self.device.empty(shape, dtype)
-        self.workspace_bytes += array.nbytes
-        return array
-
     def launch(self, keys: Any) -> Any:
         """Queue the sort of 32-bit keys; return words of a key above its index, uint64 (items,)."""
-        self.device.fill(self._comparisons, 0x00)
+        self._device.fill(self.comparisons, 0x00)
         return self._sort_by_trees(keys) if self._has_trees else self._sort_by_intervals(keys)
 
     @property
@@ -81,20 +76,20 @@ class AdaptiveMerge:
         n, source, target = self.particles, *self._nodes
         self._sort_chunks(
             self._chunks, self._block, cell_of, source, self._keys, self._log2_chunk,
-            int(self._log2_chunk == self._log2_size), n, self._comparisons,
+            int(self._log2_chunk == self._log2_size), n, self.comparisons,
         )  # fmt: skip
         for log2_size in self._merges():
             trees, parts = self._trees
             for log2_tree, stages in self._splits(log2_size):
-                threads = self.device.blocks(n, 1 << log2_tree) << stages
+                threads = self._device.blocks(n, 1 << log2_tree) << stages
                 self._split(
-                    self.device.blocks(threads, SPLIT_BLOCK), SPLIT_BLOCK, source, trees, parts,
-                    log2_size, log2_tree, stages, n, self._comparisons,
+                    self._device.blocks(threads, SPLIT_BLOCK), SPLIT_BLOCK, source, trees, parts,
+                    log2_size, log2_tree, stages, n, self.comparisons,
                 )  # fmt: skip
                 trees, parts = parts, trees
             self._merge_chunks(
                 self._chunks, self._block, source, trees, target, self._keys, log2_size,
-                self._log2_chunk, int(log2_size == self._log2_size), n, self._comparisons,
+                self._log2_chunk, int(log2_size == self._log2_size), n, self.comparisons,
             )  # fmt: skip
             source, target = target, source
         return self._keys
@@ -103,12 +98,12 @@ class AdaptiveMerge:
         source, target = self._keys, self._merged_keys
         self._sort_chunks(
             self._chunks, self._block, cell_of, self._nodes[0], source, self._log2_chunk, 1,
-            self.particles, self._comparisons,
+            self.particles, self.comparisons,
         )  # fmt: skip
         for log2_size in self._merges():
             self._merge_intervals(
                 self._chunks, self._block, source, target, log2_size, self._log2_chunk,
-                self.particles, self._comparisons,
+                self.particles, self.comparisons,
             )  # fmt: skip
             source, target = target, source
         return source

@@ -11,6 +11,7 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
+from gpubench.primitives.workspace import Workspace
 
 FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
@@ -79,7 +80,7 @@ class Shape(NamedTuple):
         return max(1, min(wanted, cells))
 
 
-class BucketedSort:
+class BucketedSort(Workspace):
     """Particles in the order of their cells, by buckets of cells (kernels/bucketed_sort.cu).
 
     grid: the cells of the positions.
@@ -103,7 +104,8 @@ class BucketedSort:
     )
 
     def __init__(self, device: Device, particles: int, grid: Grid) -> None:
-        self._device, self._particles, self._cells = device, particles, grid.count
+        super().__init__(device)
+        self._particles, self._cells = particles, grid.count
         shape = self.shape_of(device, particles, grid)
         if shape is None:
             most = max(shape.most_buckets * shape.in_bucket for shape in self.shapes)
@@ -113,13 +115,14 @@ class BucketedSort:
             )
         self._shape, self._buckets = shape, shape.buckets_of(particles, grid.count)
         self._tiles = device.blocks(particles, shape.tile.size)
-        self.workspace_bytes = 0
         self.start = self._allocate(grid.count + 1, "int32")
         self.order = self._allocate(particles, "int32")
         self.sorted = self._allocate((particles, 4), "float32")
         rank = self._allocate(particles, "int32")
         # Both are zero between launches: the kernels clear what they have read.
-        sizes, counts = (self._zeros(items) for items in (self._buckets + 1, grid.count))
+        sizes, counts = (
+            self._allocate(items, "int32", 0x00) for items in (self._buckets + 1, grid.count)
+        )
         begin = self._begin = self._allocate(self._buckets + 1, "int32")
         scale = np.uint32(min((self._buckets << 32) // grid.count, 2**32 - 1))
         axes = {
@@ -204,13 +207,3 @@ class BucketedSort:
             TILE_BLOCK=tile.block, TILE_ITEMS=tile.items, TILE_BLOCKS=tile.blocks,
             BLOCK=shape.block, ITEMS=shape.items, BLOCKS=shape.blocks, WIDTH=shape.width,
         )  # fmt: skip
-
-    def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        array = self._device.empty(shape, dtype)
-        self.workspace_bytes += array.nbytes
-        return array
-
-    def _zeros(self, items: int) -> Any:
-        array = self._allocate(items, "int32")
-        self._device.fill(array, 0x00)
-        return array

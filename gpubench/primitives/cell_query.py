@@ -14,6 +14,7 @@ from gpubench.devices.named import NamedKernel
 from gpubench.primitives import simd_query
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.primitives.workspace import Workspace
 from gpubench.problems.cells.contract import LinkedCells, SortedCells
 from gpubench.problems.neighbours.contract import Neighbours
 
@@ -32,7 +33,7 @@ FEW_COUNTED = {0.0: 2**15}
 LANES = {0.0: 16, 150.0: 32}
 
 
-class CellQuery:
+class CellQuery(Workspace):
     """Count or list the particles that are strictly nearer than the cutoff, by 27 cells.
 
     grid: the cells, at least as long as the cutoff; of sorted ones `reach` together along x.
@@ -57,7 +58,8 @@ class CellQuery:
         gathers: bool = False,
         half: bool = False,
     ) -> None:
-        self._device, self._particles = device, particles
+        super().__init__(device)
+        self._particles = particles
         self._cutoff2 = np.float32(cutoff) ** 2
         ends = [
             abs(end)
@@ -66,7 +68,6 @@ class CellQuery:
         ]
         self._slack = np.float32(ROUNDINGS * EPSILON * max(ends))
         self._linked, self._lists, self._lanes = shape is LinkedCells, lists, 0
-        self.workspace_bytes = 0
         self._grid = device.upload(grid.packed().view("uint8"))
         self._counts = self._allocate(particles, "int32")
         self._offsets = self._allocate(particles + 1 if lists else 0, "int64")
@@ -132,11 +133,6 @@ class CellQuery:
         if lists:
             staged = {} if self._lanes else {"STAGED": int("cuda" in device.features)}
             self._fill = NamedKernel(device, lists_in, "fill", **kept, **staged)
-
-    def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        array = self._device.empty(shape, dtype)
-        self.workspace_bytes += array.nbytes
-        return array
 
     def arrays(self, cells: LinkedCells | SortedCells, positions: Any) -> dict[str, Any]:
         """Return what a query reads, by the names of its kernels: positions, arrays of the cells.

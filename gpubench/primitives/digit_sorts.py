@@ -9,6 +9,7 @@ import numpy as np
 
 from gpubench.devices.base import Device
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.primitives.workspace import Workspace
 
 KINDS = {"u": 0, "i": 1, "f": 2}  # as common/sort_keys.h has them
 COUNT_BLOCK, COUNT_ITEMS = 256, 8
@@ -21,7 +22,7 @@ def key_constants(key_type: str) -> dict[str, int | str]:
     return {"KEY_BYTES": dtype.itemsize, "KEY_KIND": KINDS[dtype.kind]}
 
 
-class DigitSort(ABC):
+class DigitSort(Workspace, ABC):
     """Sort keys, alone or with int32 values, stably; floats by their bits.
 
     bits: how many low bits are sorted by; the others must be zero.
@@ -44,8 +45,8 @@ class DigitSort(ABC):
         makes_index: bool = False,
     ) -> None:
         dtype = np.dtype(key_type)
-        self._device, self._items, self._makes_index = device, items, makes_index
-        self.workspace_bytes = 0
+        super().__init__(device)
+        self._items, self._makes_index = items, makes_index
         self._constants = {**key_constants(key_type), "VALUES": int(has_values)}
         self._key_bytes = dtype.itemsize
         self._set_up()
@@ -55,13 +56,6 @@ class DigitSort(ABC):
         self._values = [self._allocate(items if has_values else 0, "int32") for _ in range(buffers)]
         self.keys, self.values = self._keys[0], self._values[0]
         self._make_kernels()
-
-    def _allocate(self, shape: int | tuple[int, ...], dtype: Any, byte: int | None = None) -> Any:
-        array = self._device.empty(shape, dtype)
-        if byte is not None:
-            self._device.fill(array, byte)
-        self.workspace_bytes += array.nbytes
-        return array
 
     def launch(self, keys: Any, values: Any = None) -> None:
         """Queue the sort; the inputs stay as they are."""

@@ -18,6 +18,7 @@ from gpubench.base.errors import NotSupported
 from gpubench.devices.base import Device
 from gpubench.primitives import bitonic_merge
 from gpubench.primitives.bitonic_merge import BitonicMerge
+from gpubench.primitives.workspace import Workspace
 
 BLOCK = 256
 MAX_WORDS = 64
@@ -33,7 +34,7 @@ class Stream(NamedTuple):
     size: Any
 
 
-class ChainedFilter(ABC):
+class ChainedFilter(Workspace, ABC):
     """Compact the records of a stream that are not null.
 
     words: of a record, 1 to MAX_WORDS. by_predicate: a record is null where its entry of `keep` is
@@ -57,9 +58,9 @@ class ChainedFilter(ABC):
     ) -> None:
         if not 1 <= words <= MAX_WORDS:
             raise NotSupported(f"records of {words} words: filters move 1 to {MAX_WORDS}")
-        self.device, self.capacity, self.words = device, capacity, words
+        super().__init__(device)
+        self.capacity, self.words = capacity, words
         self.by_predicate, self.both = by_predicate, both
-        self.workspace_bytes = 0
         self._all = self._allocate(1, "int32")
         device.write(self._all, np.array([capacity], np.int32))
         self._prepare()
@@ -68,13 +69,8 @@ class ChainedFilter(ABC):
     def _prepare(self) -> None:
         """Allocate and compile everything."""
 
-    def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        array = self.device.empty(shape, dtype)
-        self.workspace_bytes += array.nbytes
-        return array
-
     def _kernel(self, file: str, name: str, **constants: int) -> Any:
-        return self.device.kernel(
+        return self._device.kernel(
             file, name, WORDS=self.words, PREDICATE=int(self.by_predicate), BOTH=int(self.both),
             **{"BLOCK": BLOCK, **constants},
         )  # fmt: skip
@@ -99,6 +95,7 @@ class ChainedFilter(ABC):
         most: a bound of size[0] that the host knows, to launch less.
         """
         most = self.capacity if most is None else min(most, self.capacity)
+        size = self._all if size is None else size
         # Kernels that keep one half take its arrays twice, and leave the second.
         self._launch(records, keep, size, kept, rest or kept, most)
 
@@ -135,8 +132,7 @@ class ScanSearchFilter(ChainedFilter):
     def _launch(
         self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
     ) -> None:
-        size = self._all if size is None else size
-        grid = self.device.blocks(most, BLOCK), BLOCK
+        grid = self._device.blocks(most, BLOCK), BLOCK
         reaches, steps = _scan_and_search_steps(most)
         nulls, after = self._nulls
         self._start_scan(*grid, records, keep, nulls, size, most)
@@ -180,7 +176,7 @@ class BitonicFilter(ChainedFilter):
 
     def _prepare(self) -> None:
         self._keys = self._allocate(self.capacity, "uint64")
-        self._merge = BitonicMerge(self.device, self.capacity)
+        self._merge = BitonicMerge(self._device, self.capacity)
         self._block, self._tile = bitonic_merge.BLOCK, bitonic_merge.TILE
         names = ["sort_tiles", "gather", *(["gather_rest"] if self.both else [])]
         self._kernels = {
@@ -191,9 +187,9 @@ class BitonicFilter(ChainedFilter):
     def _launch(
         self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
     ) -> None:
-        size, keys = self._all if size is None else size, self._keys
-        grid = self.device.blocks(most, self._block), self._block
-        tiles = self.device.blocks(most, self._tile)
+        keys = self._keys
+        grid = self._device.blocks(most, self._block), self._block
+        tiles = self._device.blocks(most, self._tile)
         self._kernels["sort_tiles"](tiles, self._block, records, keep, keys, size, most)
         self._merge.launch(keys, most)
         self._kernels["gather"](*grid, records, keys, *kept, most)
@@ -219,8 +215,7 @@ class BitonicStepsFilter(ChainedFilter):
     def _launch(
         self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
     ) -> None:
-        size = self._all if size is None else size
-        grid = self.device.blocks(most, BLOCK), BLOCK
+        grid = self._device.blocks(most, BLOCK), BLOCK
         masks = _network_masks(most)
         targets = [(self._between, self._flags[0]), (kept.records, self._flags[1])]
         source = records, keep
@@ -260,9 +255,8 @@ class AtomicFilter(ChainedFilter):
         self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
     ) -> None:
         for half in {id(half.size): half.size for half in (kept, rest)}.values():
-            self.device.fill(half, 0x00)
-        size = self._all if size is None else size
-        blocks = self.device.blocks(most, BLOCK * self._items)
+            self._device.fill(half, 0x00)
+        blocks = self._device.blocks(most, BLOCK * self._items)
         self._filter(blocks, BLOCK, records, keep, *kept, *rest, size, most)
 
 
@@ -280,8 +274,8 @@ class LookbackFilter(ChainedFilter):
         bytes_at_once = 4 * vector * self.words
         align = min(16, bytes_at_once & -bytes_at_once)
         self._tile = self._block * vector * loads
-        self._status = self._allocate(1 + self.device.blocks(self.capacity, self._tile), "uint64")
-        self.device.fill(self._status, 0x00)
+        self._status = self._allocate(1 + self._device.blocks(self.capacity, self._tile), "uint64")
+        self._device.fill(self._status, 0x00)
         self._filter = self._kernel(
             "filter_lookback.cu", "filter_lookback", BLOCK=self._block, VECTOR=vector, LOADS=loads,
             ALIGN=align,
@@ -291,8 +285,7 @@ class LookbackFilter(ChainedFilter):
         self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
     ) -> None:
         # Always all tiles: each must write its status in each turn.
-        blocks = self.device.blocks(self.capacity, self._tile)
-        size = self._all if size is None else size
+        blocks = self._device.blocks(self.capacity, self._tile)
         self._filter(blocks, self._block, records, keep, *kept, *rest, self._status, size, most)
 
 
@@ -306,7 +299,7 @@ class CubFilter(ChainedFilter):
     requires = frozenset({"cuda"})
 
     def _prepare(self) -> None:
-        device: Any = self.device
+        device: Any = self._device
         self._library = device.library("cub_select.cu")
         self._stream = ctypes.c_void_p(device.stream.handle)
         self._kind = self.words, int(self.by_predicate)
@@ -337,14 +330,13 @@ class CubFilter(ChainedFilter):
 
         start = address(self._scratch), ctypes.byref(self._scratch_bytes), *self._kind
         inputs = address(records), address(keep)
-        if size is None and self.words in (1, 4) and not self.both:
+        if size is self._all and self.words in (1, 4) and not self.both:
             self._call("select_records", *start, *inputs, *map(address, kept), most)
             return
         for half, is_rest in ((kept, 0), (rest, 1))[: 1 + self.both]:
             self._call(
                 "select_indices", *start, is_rest, *inputs,
-                address(self._all if size is None else size), address(self._indices),
-                *map(address, half), most,
+                address(size), address(self._indices), *map(address, half), most,
             )  # fmt: skip
 
 

@@ -1,0 +1,26 @@
+"""Memory of a device that a building block allocates for itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import DTypeLike
+
+from gpubench.devices.base import Device
+
+
+class Workspace:
+    """What counts the memory that it allocates. workspace_bytes: all of it."""
+
+    def __init__(self, device: Device) -> None:
+        self._device, self.workspace_bytes = device, 0
+
+    def _allocate(
+        self, shape: int | tuple[int, ...], dtype: DTypeLike, byte: int | None = None
+    ) -> Any:
+        """Allocate an array, with all bytes the same where one is given."""
+        array = self._device.empty(shape, dtype)
+        if byte is not None:
+            self._device.fill(array, byte)
+        self.workspace_bytes += array.nbytes
+        return array
