@@ -19,6 +19,7 @@ from gpubench.base import paths, plugins
 from gpubench.base.version import __version__
 from gpubench.measure import clock
 from gpubench.measure.sampling import overhead
+from gpubench.measure.statistics import six_digits
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
@@ -137,7 +138,7 @@ def copy_bandwidth_gb_s(device: Device) -> float | None:
     device.fill(source, 0)
     device.fill(target, 0)
     best_ms = min(_copy_ms(device, source, target) for _ in range(REPEATS))
-    return float(f"{2 * size / best_ms / 1e6:.6g}") if best_ms > 0 else None
+    return six_digits(2 * size / best_ms / 1e6) if best_ms > 0 else None
 
 
 def _copy_ms(device: Device, source: Any, target: Any) -> float:
@@ -151,10 +152,8 @@ def overhead_ms(device: Device) -> dict[str, float]:
 
     It is in every sample once, however many launches are in the batch, and is not taken off.
     """
-    return {
-        mode: float(f"{summary.median_ms:.6g}")
-        for mode, summary in overhead(device, EMPTY_SAMPLES).items()
-    }
+    found = overhead(device, EMPTY_SAMPLES)
+    return {mode: six_digits(summary.median_ms) for mode, summary in found.items()}
 
 
 def _host() -> dict[str, Any]:

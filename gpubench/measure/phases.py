@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from gpubench.measure import clock
+from gpubench.measure.statistics import six_digits
 
 if TYPE_CHECKING:
     from gpubench.core.algorithm import Algorithm
@@ -34,6 +35,11 @@ class PhaseTime:
 
     median_ms: float
     mean_ms: float
+
+    @classmethod
+    def of(cls, times_ms: Sequence[float]) -> PhaseTime:
+        """Return that of the times in some steps."""
+        return cls(six_digits(statistics.median(times_ms)), six_digits(statistics.fmean(times_ms)))
 
 
 class Phased(Protocol):
@@ -96,10 +102,7 @@ def phase_times(workload: Phased, repeats: int) -> dict[str, PhaseTime]:
     for index, marks in enumerate(steps):
         for name, elapsed_ms in _between(workload.device, marks):
             times[name][index] += elapsed_ms
-    return {
-        name: PhaseTime(_six_digits(statistics.median(each)), _six_digits(statistics.fmean(each)))
-        for name, each in times.items()
-    }
+    return {name: PhaseTime.of(each) for name, each in times.items()}
 
 
 def picture_time(workload: Painting, repeats: int) -> PhaseTime:
@@ -111,8 +114,7 @@ def picture_time(workload: Painting, repeats: int) -> PhaseTime:
     for _ in range(repeats):
         workload.paint()
         marks.append(("", device.record()))
-    times = [elapsed_ms for _, elapsed_ms in _between(device, marks)]
-    return PhaseTime(_six_digits(statistics.median(times)), _six_digits(statistics.fmean(times)))
+    return PhaseTime.of([elapsed_ms for _, elapsed_ms in _between(device, marks)])
 
 
 def _keep_busy(workload: Phased, steps: int) -> None:
@@ -145,7 +147,3 @@ def _between(device: Device, marks: list[tuple[str, Any]]) -> list[tuple[str, fl
         (name, device.elapsed_ms(start, end))
         for (_, start), (name, end) in itertools.pairwise(marks)
     ]
-
-
-def _six_digits(value: float) -> float:
-    return float(f"{value:.6g}")

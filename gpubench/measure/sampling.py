@@ -17,7 +17,7 @@ import numpy as np
 
 from gpubench.measure.budget import Budget as Budget
 from gpubench.measure.budget import Mode as Mode
-from gpubench.measure.statistics import Summary, remarks_on, summarise
+from gpubench.measure.statistics import Summary, remarks_on, six_digits, summarise
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
@@ -262,7 +262,7 @@ class Run:
     def take_sample(self) -> float:
         """Add one sample; return the device time that it cost in ms, lead-in included."""
         spent_ms = self._spent_ms
-        self.times_ms.append(_six_digits(self._time_batch() / self.launches))
+        self.times_ms.append(six_digits(self._time_batch() / self.launches))
         self.throttled.append(False)
         return self._spent_ms - spent_ms
 
@@ -415,7 +415,3 @@ class Run:
             self.task.works[-1]()
         else:
             self._launch_batch()
-
-
-def _six_digits(value: float) -> float:
-    return float(f"{value:.6g}")

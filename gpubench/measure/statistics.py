@@ -41,6 +41,11 @@ class Summary:
         return max(self.median_ms - self.ci95_low_ms, self.ci95_high_ms - self.median_ms)
 
 
+def six_digits(value: float) -> float:
+    """Round to six significant digits, as records hold times."""
+    return float(f"{value:.6g}")
+
+
 def summarise(samples_ms: Sequence[float], confidence: float = 0.95) -> Summary:
     """Return the median and a distribution-free confidence interval of it.
 

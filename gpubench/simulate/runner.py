@@ -133,30 +133,24 @@ def simulate(
     """
     if timetable.steps < workload.step:
         raise ValueError(f"{timetable.steps} steps are asked for, and {workload.step} are done")
-    return _Run(workload, timetable, on_frame, checkpoint, run, observations).finish()
+    return _Run(workload, timetable, on_frame, checkpoint, run, [*observations]).finish()
 
 
+@dataclass
 class _Run:
-    """A run under way."""
+    """A run under way; the arguments are those of `simulate`."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        timetable: Timetable,
-        on_frame: Sequence[Callable[[Snapshot], None]],
-        checkpoint: Path | None,
-        run: str | None,
-        observations: Sequence[Observation],
-    ) -> None:
-        self._workload = workload
-        self._timetable = timetable
-        self._on_frame = on_frame
-        self._checkpoint = checkpoint
-        self._run = run
+    _workload: Workload
+    _timetable: Timetable
+    _on_frame: Sequence[Callable[[Snapshot], None]]
+    _checkpoint: Path | None
+    _run: str | None
+    _observations: list[Observation]
+
+    def __post_init__(self) -> None:
         self._saved_step: int | None = None
-        self._observations = list(observations)
         self._blocks: list[TimedSteps] = []
-        self._pace = _Pace(timetable.steps - workload.step)
+        self._pace = _Pace(self._timetable.steps - self._workload.step)
 
     def finish(self) -> Simulated:
         """Do all blocks and what is due between them; stop early if asked to."""
@@ -177,15 +171,9 @@ class _Run:
                 self._save()
             phases = {} if stopped or not self._blocks else self._time_phases()
         return Simulated(
-            workload.particles,
-            start,
-            workload.step,
-            workload.step * workload.time_step,
-            stopped,
-            self._blocks,
-            self._observations,
-            phases,
-        )
+            workload.particles, start, workload.step, workload.step * workload.time_step, stopped,
+            self._blocks, self._observations, phases,
+        )  # fmt: skip
 
     def _do_block(self) -> int:
         """Queue some steps, wait for them, and make sure that they went well; return how many."""

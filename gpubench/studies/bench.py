@@ -191,13 +191,7 @@ class Bench:
                 step = partial(_check_again, trial, self._device, self._oracles, runs, phases)
                 _attempt(trial, self._device, step)
         return [
-            _record(
-                self._group.described(self._device, trial.subject, mode)
-                | self._drawn
-                | trial.drawn,
-                trial,
-                mode,
-            )
+            _record(self._fields(trial, mode), trial, mode)
             for trial in self.trials
             for mode in (*trial.modes, *trial.refused)
         ]
@@ -403,20 +397,13 @@ def _timed_record(
     if "steps" in trial.facts and summary.median_ms > 0:
         per_ms = fields["particles"] / summary.median_ms
         fields |= {"particle_steps_per_s": float(f"{1e3 * per_ms:.6g}")}
+    lists = ("throttled_ms", "throttled_by", "remarks")
+    others = ("samples_ms", "stopped", "clocks_sm_mhz", "batch", "state_before", "state_after")
     return make_record(
         **fields,
         **trial.facts,
         status="ok",
-        samples_ms=sampled.samples_ms,
-        throttled_ms=sampled.throttled_ms or None,
-        throttled_by=sampled.throttled_by or None,
-        remarks=sampled.remarks or None,
-        stopped=sampled.stopped,
-        clocks_sm_mhz=sampled.clocks_sm_mhz,
-        batch=sampled.batch,
-        median_ms=summary.median_ms,
-        ci95_low_ms=summary.ci95_low_ms,
-        ci95_high_ms=summary.ci95_high_ms,
-        state_before=sampled.state_before,
-        state_after=sampled.state_after,
+        **vars(summary),
+        **{name: getattr(sampled, name) or None for name in lists},
+        **{name: getattr(sampled, name) for name in others},
     )

@@ -22,25 +22,11 @@ from gpubench.workloads.parameters import parse
 class DescribedDevice(Protocol):
     """What is known of a device by a rank that only hands out inputs; see `Device`."""
 
-    @property
-    def backend(self) -> str:
-        """Its back end."""
-
-    @property
-    def spec(self) -> str:
-        """What `--device` would name it."""
-
-    @property
-    def name(self) -> str:
-        """The vendor's name for it."""
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether it is a CPU."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """Memory that arrays may use."""
+    backend: str
+    spec: str
+    name: str
+    is_cpu: bool
+    memory_bytes: int
 
 
 @dataclass(frozen=True)

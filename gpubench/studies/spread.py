@@ -60,7 +60,7 @@ class RankDevice:
     sharing: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class DeviceModel:
     """What all devices of a run are; see `plan.DescribedDevice`."""
 
