@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gpubench.base.errors import UserError
 from gpubench.base.threads import over
 from gpubench.core.grid import MAX_CELLS, Grid, HashedGrid
+from gpubench.physics.arrays import Floats, Words
 
 # The layout of `struct Box` in kernels/common/box.h.
 BOX_DTYPE = np.dtype([
@@ -62,18 +63,18 @@ class Box:
         x, y, z = (2.0**32 if periodic else 2.0**31 for periodic in self.periodic)
         return x, y, z
 
-    def to_units(self, positions: NDArray[np.float64]) -> NDArray[np.uint32]:
+    def to_units(self, positions: Floats) -> Words:
         """Return positions (particles, 3) as units, uint32; those outside a wall are put inside."""
         units = np.asarray(self.units)
         fraction = np.asarray(positions, np.float64) / self.size
         fraction -= np.where(self.periodic, np.floor(fraction), 0.0)
         scaled = np.floor(fraction * units)
-        places: NDArray[np.uint32] = np.clip(scaled, 0, units - 1).astype(np.uint32)
+        places: Words = np.clip(scaled, 0, units - 1).astype(np.uint32)
         return places
 
-    def to_positions(self, units: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def to_positions(self, units: Words) -> Floats:
         """Return units (particles, 3 or more) as positions, float64 (particles, 3)."""
-        positions: NDArray[np.float64] = units[:, :3] * (np.asarray(self.size) / self.units)
+        positions: Floats = units[:, :3] * (np.asarray(self.size) / self.units)
         return positions
 
     def grid(self, cell_size: float, parts: int = 1, *, hashed: bool = False) -> Grid:
@@ -100,7 +101,7 @@ class Box:
         kind = HashedGrid if hashed else Grid
         return kind((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
 
-    def cell_numbers(self, units: NDArray[np.uint32], cell_size: float) -> NDArray[np.int64]:
+    def cell_numbers(self, units: Words, cell_size: float) -> NDArray[np.int64]:
         """Return the cell of each of some units (particles, 3 or more), int64 (particles,).
 
         Cells are counted along x first, and are at least cell_size long, see `grid`.

@@ -26,12 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import require_amounts
 from gpubench.physics.pairs import ordered_pairs
 from gpubench.physics.sph import DENSITY_STEP, SPIKY
-
-Floats = NDArray[np.float64]
 
 SOLVERS = ("conjugate-gradients", "jacobi")
 SPLINE = 8 / math.pi

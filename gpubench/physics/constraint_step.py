@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.constraint import (
-    Floats,
     Liquid,
     constraint_values,
     impulses,

@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import HIGH_WALL, LOW_WALL, Box
 from gpubench.physics.pairs import nearest_image, wrapped
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import Estimate, fit_line, in_window
-
-Floats = NDArray[np.float64]
 
 LATE = (4.4, 9.2)  # T, over which experiments have a constant speed
 LATE_SLOPE, LATE_SLOPE_ERROR = 1.68, 0.1  # of Martin and Moyce's second set, end to end

@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats, Integers
 from gpubench.physics.box import Box
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
-
-Floats = NDArray[np.float64]
+from gpubench.physics.arrays import Floats
 
 LEAST_POINTS = 3
 

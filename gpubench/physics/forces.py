@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpubench.physics.arrays import Floats, Integers
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import Fluid
 from gpubench.physics.noise import pair_noise
 from gpubench.physics.pairs import ordered_pairs
 
-Integers = NDArray[np.integer[Any]]
-
 PARTS = ("conservative", "dissipative", "random")
 
 
 def pair_forces(
-    positions: NDArray[np.float64],
-    velocities: NDArray[np.float64],
+    positions: Floats,
+    velocities: Floats,
     ids: Integers,
     species: Integers,
     box: Box,
@@ -35,7 +32,7 @@ def pair_forces(
     seed: int,
     parts: Collection[str] = PARTS,
     generator: str = "philox-10",
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the force on each particle from all others, float64 (particles, 3).
 
     positions: float64 (particles, 3). velocities: likewise, those that the drag sees.
@@ -68,9 +65,7 @@ def pair_forces(
     return forces.T
 
 
-def conservative_energy(
-    positions: NDArray[np.float64], species: Integers, box: Box, fluid: Fluid
-) -> float:
+def conservative_energy(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
     """Return the potential energy of the conservative forces: a cutoff w^2 / 2 for each pair."""
     repulsion = np.asarray(fluid.repulsion)
     energy = 0.0
@@ -80,7 +75,7 @@ def conservative_energy(
     return energy * fluid.cutoff / 4  # each pair came twice
 
 
-def virial(positions: NDArray[np.float64], species: Integers, box: Box, fluid: Fluid) -> float:
+def virial(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
     """Return the virial of the conservative forces: the sum of distance times force of each pair.
 
     Minus the derivative of `conservative_energy` by the logarithm of the scale of everything.

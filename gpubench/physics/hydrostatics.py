@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import fit_line
-
-Floats = NDArray[np.float64]
 
 LEAST_LAYERS = 3
 

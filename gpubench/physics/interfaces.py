@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpubench.physics.arrays import Floats, Integers
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import Fluid
 from gpubench.physics.pairs import ordered_pairs
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.integer[Any]]
 
 
 def interface_stress(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.threads import each, over
+from gpubench.physics.arrays import Floats, Words
 from gpubench.physics.box import Box
 
 State = Mapping[str, NDArray[Any]]
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint32]
 Item = TypeVar("Item")
 
 # A pair's force is rounded to a whole number of force steps. Such errors add up as a random walk

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Words = NDArray[np.uint32]
+from gpubench.physics.arrays import Floats, Integers, Words
 
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -68,12 +68,8 @@ def rozen_next(r: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def pair_noise(
-    i: NDArray[np.integer[Any]],
-    j: NDArray[np.integer[Any]],
-    step: int,
-    seed: int,
-    generator: str = "philox-10",
-) -> NDArray[np.float64]:
+    i: Integers, j: Integers, step: int, seed: int, generator: str = "philox-10"
+) -> Floats:
     """Return a number uniform from -1 to 1 for each pair of ids, the same for (i, j) and (j, i).
 
     i, j: ids, 0 to 2^32 - 1, of shapes that broadcast. step, seed: 0 to 2^64 - 1.

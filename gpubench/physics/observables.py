@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats, Integers
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import Fluid
 from gpubench.physics.forces import virial
 from gpubench.physics.pairs import ordered_pairs
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ class OrderedPairs:
 
     first: NDArray[np.intp]
     second: NDArray[np.intp]
-    offset: NDArray[np.float64]
-    distance: NDArray[np.float64]
+    offset: Floats
+    distance: Floats
 
 
-def nearest_image(offset: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
+def nearest_image(offset: Floats, box: Box) -> Floats:
     """Return offsets (any, 3) less the whole periods in them: half an edge at most along each axis.
 
     Along axes that are not periodic they stay as they are.
@@ -47,7 +48,7 @@ def nearest_image(offset: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
     return shortened
 
 
-def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Iterator[OrderedPairs]:
+def ordered_pairs(positions: Floats, box: Box, reach: float) -> Iterator[OrderedPairs]:
     """Yield all ordered pairs nearer than `reach`, some PAIRS_AT_ONCE at a time.
 
     positions: float64 (particles, 3), anywhere along periodic axes. All pairs of a first particle
@@ -84,7 +85,7 @@ def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Ite
         yield OrderedPairs(first[near], second[near], offset[near], distance[near])
 
 
-def wrapped(positions: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
+def wrapped(positions: Floats, box: Box) -> Floats:
     """Return positions inside the box along its periodic axes, below the upper edge."""
     moved = positions.copy()
     for axis in np.flatnonzero(box.periodic):
@@ -94,7 +95,7 @@ def wrapped(positions: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
     return moved
 
 
-def _chunks(tree: cKDTree, positions: NDArray[np.float64], radius: float) -> list[NDArray[np.intp]]:
+def _chunks(tree: cKDTree, positions: Floats, radius: float) -> list[NDArray[np.intp]]:
     """Split the particles, in the tree's own order, so that each part has PAIRS_AT_ONCE or so."""
     order = tree.indices
     pairs = tree.query_ball_point(positions[order], radius, return_length=True, workers=-1)

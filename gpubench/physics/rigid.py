@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
-
-Floats = NDArray[np.float64]
+from gpubench.physics.arrays import Floats
 
 UNTURNED = (1.0, 0.0, 0.0, 0.0)
 # How deep particles are kept: those further inside than a kernel radius meet nothing.

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.fluid import require_amounts
-
-Floats = NDArray[np.float64]
 
 INTEGRATORS = ("euler", "symplectic")
 POLY6 = 315 / (64 * math.pi)

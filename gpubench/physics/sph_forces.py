@@ -7,13 +7,11 @@ gpubench.physics.contact.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.pairs import ordered_pairs
 from gpubench.physics.sph import SPHFluid, poly6
-
-Floats = NDArray[np.float64]
 
 
 def densities(positions: Floats, box: Box, fluid: SPHFluid) -> Floats:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.threads import each
+from gpubench.physics.arrays import Floats, Words
 from gpubench.physics.box import HIGH_WALL, Box
 from gpubench.physics.contact import Contact, Walls, contact_forces, wall_accelerations
 from gpubench.physics.motion import (
@@ -20,7 +21,6 @@ from gpubench.physics.motion import (
     RELATIVE_ERROR,
     UNITS,
     Between,
-    Floats,
     State,
     first_problem,
     in_chunks,
@@ -271,11 +271,11 @@ class _SPHStep(Between):
 
     def _wrong_moves(
         self,
-        places: NDArray[np.uint32],
+        places: Words,
         start: Floats,
         pull: Floats,
         doubt: Floats,
-        new_places: NDArray[np.uint32],
+        new_places: Words,
         found: Floats,
         names: Sequence[str],
         is_symplectic: bool,

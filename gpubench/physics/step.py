@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.threads import each
+from gpubench.physics.arrays import Floats, Words
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import INTEGRATORS, Fluid
 from gpubench.physics.forces import pair_forces
@@ -21,9 +22,7 @@ from gpubench.physics.motion import (
     RELATIVE_ERROR,
     UNITS,
     Between,
-    Floats,
     State,
-    Words,
     first_problem,
     in_chunks,
     octants,

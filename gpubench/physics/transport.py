@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.fits import LEAST_POINTS, Estimate, in_window, mean_of
 from gpubench.physics.pairs import nearest_image
-
-Floats = NDArray[np.float64]
 
 GROUPS = 16  # of particles, whose spread gives the error of a diffusion coefficient
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.constraint import (
     constraint_values,
@@ -29,8 +29,6 @@ from gpubench.workloads.constraint_fluid import ConstraintFluid
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import by_ids
 from gpubench.workloads.workload import Value
-
-Floats = NDArray[np.float64]
 
 STEP = 1e-5  # of differences, in kernel radii
 NEIGHBOURS = 30.0

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Series
+from gpubench.physics.arrays import Floats
 from gpubench.physics_checks.check import Check, CheckOutcome
 from gpubench.physics_checks.simulations import make
 from gpubench.workloads.constraint_fluid import ConstraintFluid
@@ -76,7 +76,7 @@ class SolvedSecond:
         )  # fmt: skip
 
 
-def density_errors(tank: Tank) -> NDArray[np.float64]:
+def density_errors(tank: Tank) -> Floats:
     """Return densities less the rest density, of the last step."""
     if isinstance(tank, ConstraintFluid):
         return tank.density_errors()

@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
+from gpubench.physics.arrays import Floats
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fits import Estimate, growth_exponent, mean_of
 from gpubench.physics_checks.check import SEED, Check, CheckOutcome, curve, found
 from gpubench.physics_checks.simulations import make
 from gpubench.workloads.dpd import DPD, MESH, DPDSeparation
-
-Floats = NDArray[np.float64]
 
 FIRST_SAMPLE = 1.0  # of time
 SAMPLES = 36

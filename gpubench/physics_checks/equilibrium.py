@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
+from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import Estimate, mean_of_series
 from gpubench.physics.observables import (
     RadialDistribution,
@@ -24,8 +24,6 @@ from gpubench.physics.observables import (
 from gpubench.physics_checks.check import Check, CheckOutcome, curve, found
 from gpubench.physics_checks.simulations import make, pass_time, sampled
 from gpubench.workloads.dpd import DPD, DPDStandard
-
-Floats = NDArray[np.float64]
 
 SPACING = 0.8  # of snapshots, about twice the time in which kT forgets itself
 SETTLE = 5.0  # time in which particles placed at random forget it

@@ -13,6 +13,7 @@ from gpubench import registry
 from gpubench.devices import missing_feature
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
+from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import Estimate, fit_line, growth_exponent
 from gpubench.physics.fluid import INTEGRATORS
 from gpubench.physics.forces import conservative_energy
@@ -28,7 +29,6 @@ from gpubench.simulate.setup import Setup
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import Value
 
-Floats = NDArray[np.float64]
 ROUNDING = 2.0**-24  # the greatest of a velocity from 1 to 2 in float32
 
 # Parameters with which algorithms take so few particles, and cells of as many as a fluid has.

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
+from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import LEAST_POINTS, Estimate, fit_line, mean_of, mean_of_series
 from gpubench.physics.interfaces import interface_stress, settled_heights
 from gpubench.physics.mixing import (
@@ -28,8 +28,6 @@ from gpubench.physics_checks.simulations import followed, make, pass_time, sampl
 from gpubench.physics_checks.transport import DENSITY, VISCOSITY
 from gpubench.workloads.dpd import DPD, LAYER, DPDRayleighTaylor
 from gpubench.workloads.workload import Snapshot
-
-Floats = NDArray[np.float64]
 
 SAMPLES = 40
 MIXED = 0.1, 0.6  # of the height of the box: where the mixing layer is fitted

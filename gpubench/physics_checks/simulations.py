@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Finding
+from gpubench.physics.arrays import Floats
 from gpubench.physics_checks.check import NEVER, SEED, CheckOutcome
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.workload import Snapshot, Value, Workload
 
-Floats = NDArray[np.float64]
 Kind = TypeVar("Kind", bound=Workload)
 
 

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Finding, Reference
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.sph import (
     INTEGRATORS,
@@ -32,8 +32,6 @@ from gpubench.physics_checks.simulations import compare_steps, make, pass_time
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.workload import BlowUp, Value
-
-Floats = NDArray[np.float64]
 
 STEP = 1e-4  # of differences, in kernel radii
 COMPRESSION = 0.01

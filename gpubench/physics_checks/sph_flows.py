@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
+from gpubench.physics.arrays import Floats
 from gpubench.physics.dam_break import (
     EXPERIMENTS,
     LATE,
@@ -37,8 +37,6 @@ from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import Tank
 from gpubench.workloads.workload import Snapshot, Value
-
-Floats = NDArray[np.float64]
 
 TIME_STEP = 0.25
 REST_MACH, REST_VISCOSITY = 0.1, 0.3

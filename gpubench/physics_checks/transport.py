@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
+from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import Estimate
 from gpubench.physics.transport import (
     MeanSquareDisplacement,
@@ -21,8 +21,6 @@ from gpubench.physics_checks.equilibrium import SETTLE
 from gpubench.physics_checks.simulations import followed, from_the_beginning, make, pass_time
 from gpubench.workloads.dpd import DPD, DPDStandard
 from gpubench.workloads.workload import Snapshot
-
-Floats = NDArray[np.float64]
 
 TIME_STEP = 0.02
 DENSITY = 3.0

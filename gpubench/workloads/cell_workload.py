@@ -20,6 +20,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.threads import put, stable_order, take
 from gpubench.core.poison import empty
 from gpubench.devices.base import Device, Graph
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.motion import rows_of
 from gpubench.problems.cells.contract import (
@@ -113,9 +114,7 @@ class InCells(Workload):
         The arrays of the step on the device are as it left them.
         """
 
-    def numbered(
-        self, positions: NDArray[np.float64]
-    ) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+    def numbered(self, positions: Floats) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
         """Return places with ids in the order of the cells, and the particles in that order."""
         units = self.box.to_units(positions)
         order = stable_order(self.box.cell_numbers(units, self.reach))

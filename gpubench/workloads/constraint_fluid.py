@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.base.messages import say
+from gpubench.physics.arrays import Floats
 from gpubench.physics.constraint import SOLVERS, Liquid, spline
 from gpubench.physics.constraint_step import Solved, check_constraint_step
 from gpubench.physics.sph import mass_for
 from gpubench.workloads.cell_workload import BLOCK, require_known_values
 from gpubench.workloads.tank import DamBreak, by_ids
 from gpubench.workloads.workload import Snapshot, State, Value
-
-Floats = NDArray[np.float64]
 
 NOTED = 1.6  # room for neighbours that are noted, over the mean
 SLOT, SQUARES, LIMBS = 16, 4, 5  # as in kernels/constraint_fluid.cu

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fluid import INTEGRATORS, Fluid
@@ -47,7 +48,7 @@ class Beginning:
 
     box: Box
     fluid: Fluid
-    positions: NDArray[np.float64]
+    positions: Floats
     species: NDArray[np.int8]
     species_names: tuple[str, ...] = ("fluid",)
     flat: tuple[int, ...] = field(default=())
@@ -82,8 +83,7 @@ class DPD(InCells):
         if not self.number("density") > 0:
             raise UserError(f"density must be positive, not {self.number('density'):g}")
         require_known_values(
-            self.parameters,
-            {"integrator": INTEGRATORS, "pair_noise": NOISES, "weights": WEIGHTS},
+            self.parameters, {"integrator": INTEGRATORS, "pair_noise": NOISES, "weights": WEIGHTS}
         )
         self._integrator = str(self.parameters["integrator"])
         ahead = INTEGRATORS[self._integrator] != 0.5
@@ -159,7 +159,7 @@ class DPD(InCells):
             species_names=self.model.species_names,
         )
 
-    def full_step_velocities(self) -> NDArray[np.float64]:
+    def full_step_velocities(self) -> Floats:
         """Return velocities at the last full step, float64 (particles, 3), in order of ids.
 
         They are the mean of those at the half steps around it: half a kick less than the present
@@ -172,7 +172,7 @@ class DPD(InCells):
         force = self.in_place(self._force)[:, :3].astype(np.float64)
         kick = self.time_step / np.asarray(self.fluid.mass)[species]
         change = force * kick[:, None] + np.asarray(self.fluid.gravity) * self.time_step
-        found: NDArray[np.float64] = (velocities[:, :3] - change / 2)[rows_of(ids)]
+        found: Floats = (velocities[:, :3] - change / 2)[rows_of(ids)]
         return found
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
@@ -302,9 +302,9 @@ class TwoSpecies(DPD):
             raise UserError(f"dimensions must be 2 or 3, not {self.dimensions}")
         return (1,) if self.dimensions == 2 else ()
 
-    def uniform_in(self, box: Box, rng: np.random.Generator) -> NDArray[np.float64]:
+    def uniform_in(self, box: Box, rng: np.random.Generator) -> Floats:
         """Draw positions, float64 (particles, 3)."""
-        positions: NDArray[np.float64] = rng.random((self.particles, 3)) * box.size
+        positions: Floats = rng.random((self.particles, 3)) * box.size
         positions[:, self.flat_axes] = 0
         return positions
 

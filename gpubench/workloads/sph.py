@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import LOW_WALL, Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for
@@ -33,7 +34,6 @@ from gpubench.workloads.sph_bodies import (
 from gpubench.workloads.tank import DamBreak, Scene, Tank, by_ids
 from gpubench.workloads.workload import BlowUp, Snapshot, State, Value, Workload
 
-Floats = NDArray[np.float64]
 PRESSURES = ("cut", "kept")  # what becomes of negative ones
 # Room for what the densities note for the forces, over the mean of neighbours, and at least: two
 # words for each of nine rows of sorted cells, each of which may go on at its other end.

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device, Kernel
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody
 from gpubench.physics.sph import SPHFluid
 from gpubench.workloads.cell_workload import BLOCK
-
-Floats = NDArray[np.float64]
 
 AXES = (2, 0, 1)  # which axis in memory the x, y and z of a scene are
 # The layout of `struct Body` in kernels/sph_bodies.cu.

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.motion import rows_of
 from gpubench.physics.rigid import RigidBody
@@ -27,8 +28,6 @@ from gpubench.workloads.cell_workload import InCells
 from gpubench.workloads.picture import Picture
 from gpubench.workloads.sph_bodies import AXES, in_memory, inside_box, inverse
 from gpubench.workloads.workload import Snapshot, Value
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.measure.clock import timed
+from gpubench.physics.arrays import Floats
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
@@ -85,8 +86,8 @@ class Snapshot:
     time: float
     size: tuple[float, float, float]
     periodic: tuple[bool, bool, bool]
-    positions: NDArray[np.float64]
-    velocities: NDArray[np.float64]
+    positions: Floats
+    velocities: Floats
     species: NDArray[np.int8]
     species_names: tuple[str, ...]
     colour_by: str = "species"

@@ -1,0 +1,12 @@
+"""Arrays of one type and of any shape, as annotations name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.integer[Any]]
+Words = NDArray[np.uint32]
