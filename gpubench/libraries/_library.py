@@ -5,9 +5,25 @@ from __future__ import annotations
 import importlib
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.base import install
 from gpubench.base.errors import NotSupported
+from gpubench.problems.neighbours.contract import NeighbourSearch
+
+
+class LibrarySearch(NeighbourSearch):
+    """A search by a library, whose answer is on the host when it has been asked for."""
+
+    def download(self, array: Any) -> NDArray[Any]:
+        return np.asarray(array)
+
+    def traffic_bytes(self) -> int | None:
+        """No model: the library decides what is moved."""
+        return None
 
 
 def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:

@@ -13,17 +13,17 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
 from gpubench.core.grid import EPSILON
 from gpubench.libraries._host_memory import peak_of
-from gpubench.libraries._library import need
+from gpubench.libraries._library import LibrarySearch, need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._torch import Torch
-from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.contract import Neighbours
 from gpubench.problems.neighbours.tasks import TASKS, task_of
 from gpubench.problems.particles.inputs import ParticleSet
 
 OPENCL = frozenset({"opencl"})
 
 
-class NeighbourListCall(NeighbourSearch):
+class NeighbourListCall(LibrarySearch):
     """A call of `NeighbourList`, from the user's array to those of the answer.
 
     A variant names the kind of array: NumPy's with float64 numbers, as vesin and SciPy get them,
@@ -136,10 +136,6 @@ class NeighbourListCall(NeighbourSearch):
             for array in self._arrays():
                 array[...] = -1
 
-    def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer, which is on the host."""
-        return np.asarray(array)
-
     @property
     def no_graph(self) -> str | None:
         """Why there is no graph."""
@@ -158,7 +154,3 @@ class NeighbourListCall(NeighbourSearch):
     def outcome(self) -> dict[str, int | float | str]:
         pairs = {"pairs": len(self._found)} if task_of(self.form) == "list" else {}
         return {"method": self._search.chosen, **pairs}
-
-    def traffic_bytes(self) -> int | None:
-        """No model: it is the whole call that counts."""
-        return None

@@ -6,21 +6,20 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.core.algorithm import Form
-from gpubench.libraries._library import name_with_version, need
+from gpubench.libraries._library import LibrarySearch, name_with_version, need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._matrix import neighbour_counts, rows_of_matrix
 from gpubench.libraries._torch import EXTRA, Torch
-from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.contract import Neighbours
 from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.problems.particles.inputs import ParticleSet
 
 ROUND = 16  # the library rounds its own estimates of a row's length up to multiples of this
 
 
-class NvalchemiCellList(NeighbourSearch):
+class NvalchemiCellList(LibrarySearch):
     """`nvalchemiops.torch.neighbors.cell_list`, in float32, with rows as long as the longest.
 
     The library takes no corner of a box: positions are moved so that it is the origin. Neighbours
@@ -162,10 +161,6 @@ class NvalchemiCellList(NeighbourSearch):
                 neighbours.fill_(-1)
                 numbers.zero_()
 
-    def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer, which is on the host."""
-        return np.asarray(array)
-
     def outcome(self) -> dict[str, int | float | str]:
         return {
             "row": self._row,
@@ -180,7 +175,3 @@ class NvalchemiCellList(NeighbourSearch):
     def peak_bytes(self) -> int:
         """Return what PyTorch's memory grew by in the first launch."""
         return self._pool
-
-    def traffic_bytes(self) -> int | None:
-        """No model: the library decides what is moved."""
-        return None

@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.core.algorithm import Form
-from gpubench.libraries._library import name_with_version, need
+from gpubench.libraries._library import LibrarySearch, name_with_version, need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._matrix import neighbour_counts, rows_of_pairs
 from gpubench.libraries._torch import Torch
-from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.contract import Neighbours
 from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.problems.particles.inputs import ParticleSet
 
 
-class TorchClusterRadius(NeighbourSearch):
+class TorchClusterRadius(LibrarySearch):
     """`torch_cluster.radius_graph`, which on a GPU looks at all pairs.
 
     It is told the largest number of neighbours, counted beforehand: it has a limit of 32 otherwise.
@@ -70,10 +69,6 @@ class TorchClusterRadius(NeighbourSearch):
             with self._torch.on_stream():
                 self._pairs.zero_()  # pairs of a particle with itself
 
-    def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer, which is on the host."""
-        return np.asarray(array)
-
     def outcome(self) -> dict[str, int | float | str]:
         return {
             "max_num_neighbors": self._most,
@@ -88,7 +83,3 @@ class TorchClusterRadius(NeighbourSearch):
     def peak_bytes(self) -> int:
         """Return what PyTorch's memory grew by in the first launch."""
         return self._pool
-
-    def traffic_bytes(self) -> int | None:
-        """No model: the library decides what is moved."""
-        return None

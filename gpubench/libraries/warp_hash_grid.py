@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
 from gpubench.core.poison import poison
-from gpubench.libraries._library import name_with_version, need
+from gpubench.libraries._library import LibrarySearch, name_with_version, need
 from gpubench.libraries._warp import Warp
-from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.contract import Neighbours
 from gpubench.problems.neighbours.tasks import COUNTS, TASKS
 from gpubench.problems.particles.inputs import ParticleSet
 
 
-class WarpHashGrid(NeighbourSearch):
+class WarpHashGrid(LibrarySearch):
     """`wp.HashGrid`: a radix sort of the points by the cell that they hash to.
 
     The grid has our grid's numbers of cells, as wide as the cutoff. Warp looks at all 32 bits of a
@@ -147,7 +147,3 @@ class WarpHashGrid(NeighbourSearch):
     def peak_bytes(self) -> int | None:
         """Return our arrays and what Warp's pool grew by, its sort's scratch included."""
         return None if self._warp.is_host else self.workspace_bytes + self._pool
-
-    def traffic_bytes(self) -> int | None:
-        """No model: Warp decides what is moved."""
-        return None
