@@ -61,11 +61,9 @@ class BucketResort(CellListUpdate):
         nothing_met[3:] = 0
         device.write(self._control, nothing_met)
         self._resident_resort = device.kernel(
-            "bucket_resort.cu",
-            "resident_resort",
-            RESIDENT_THREADS=RESIDENT_THREADS,
+            "bucket_resort.cu", "resident_resort", RESIDENT_THREADS=RESIDENT_THREADS,
             RESIDENT_BLOCKS=1,
-        )
+        )  # fmt: skip
 
     def build(self, cell_of: Any, positions: Any) -> None:
         self._sort.build(cell_of, positions)

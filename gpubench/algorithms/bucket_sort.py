@@ -159,12 +159,9 @@ class BucketSort(HostLoop):
         self._blocks = blocks_each * device.compute_units
         self._unvisited = self.allocate((0 if slots else particles, 2), "int32")
         self._resident_sort = device.kernel(
-            "bucket_sort.cu",
-            "resident_sort",
-            RESIDENT_THREADS=RESIDENT_THREADS,
-            RESIDENT_BLOCKS=blocks_each,
-            SLOTS=slots,
-        )
+            "bucket_sort.cu", "resident_sort", RESIDENT_THREADS=RESIDENT_THREADS,
+            RESIDENT_BLOCKS=blocks_each, SLOTS=slots,
+        )  # fmt: skip
 
     def build(self, cell_of: Any, positions: Any) -> None:
         if self.form == "host-loop":

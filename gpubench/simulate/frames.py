@@ -115,17 +115,9 @@ def read_frames(folder: Path) -> list[Frame]:
             # Older frames say nothing of these: they are by species.
             own = {f.name: account[f.name] for f in dataclasses.fields(Key) if f.name in account}
             own["species_names"] = tuple(account["species_names"])
-            frames.append(
-                Frame(
-                    path,
-                    account["step"],
-                    account["time"],
-                    Key(**own),
-                    tuple(account["box"]),
-                    account.get("renderer", "matplotlib"),
-                    account.get("run"),
-                )
-            )
+            box, renderer = tuple(account["box"]), account.get("renderer", "matplotlib")
+            step, time, run = account["step"], account["time"], account.get("run")
+            frames.append(Frame(path, step, time, Key(**own), box, renderer, run))
         except (OSError, KeyError, ValueError) as error:
             raise UserError(f"{path} is no frame of a simulation: move it elsewhere") from error
     return sorted(frames, key=lambda frame: frame.step)

@@ -331,21 +331,17 @@ def _study(name: str, data: dict[str, Any]) -> Study:
     names = [sweep.name for sweep in sweeps]
     if len(set(names)) < len(names):
         raise StudyError(f"two sweeps have one name: {', '.join(names)}")
+    as_they_are = ("title", "question", "seed", "outcomes", "rates", "phases")
     return Study(
         name=name,
-        title=data["title"],
         paper=data.get("paper"),
         table=data.get("table"),
-        question=data["question"],
-        seed=data["seed"],
         published=_published(data["published"], sweeps) if "published" in data else None,
         sweeps=sweeps,
         subjects=subjects,
-        outcomes=data.get("outcomes", {}),
-        rates=data.get("rates", {}),
         budget=Budget(**data.get("budget", {})),
-        phases=data.get("phases", "time"),
         views=Views(**_frozen_fields(data["views"])) if "views" in data else None,
+        **{key: data[key] for key in as_they_are if key in data},
     )
 
 

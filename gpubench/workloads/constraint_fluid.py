@@ -51,21 +51,10 @@ class ConstraintFluid(DamBreak):
     summary = "a column of fluid collapses, its density held by constraints"
     source = "Bodin, Lacoursiere and Servin, IEEE TVCG 18 (2012); Lacoursiere 2007"
     defaults: ClassVar[Mapping[str, Value]] = {
-        "time_step": 1.0,
-        "solver": "conjugate-gradients",
-        "iterations": 48,
-        "restart": 6,
-        "tolerance": 1e-3,
-        "compliance": 0.01,
-        "damping": 2.0,
-        "relaxation": 0.4,
-        "warm_start": 1.0,
-        "neighbours": 30.0,
-        "viscosity": 0.05,
-        "mach": 0.2,
-        "wall_distance": 0.5,
-        **DamBreak.tank,
-    }
+        "time_step": 1.0, "solver": "conjugate-gradients", "iterations": 48, "restart": 6,
+        "tolerance": 1e-3, "compliance": 0.01, "damping": 2.0, "relaxation": 0.4, "warm_start": 1.0,
+        "neighbours": 30.0, "viscosity": 0.05, "mach": 0.2, "wall_distance": 0.5, **DamBreak.tank,
+    }  # fmt: skip
     variants: ClassVar[Sequence[Mapping[str, Value]]] = ({},)
     steps_by_default = 1000
 

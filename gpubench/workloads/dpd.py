@@ -68,12 +68,9 @@ class DPD(InCells):
         {"pair_noise": "rozen2008"},
     )
     common: ClassVar[Mapping[str, Value]] = {
-        "time_step": 0.04,
-        "integrator": "velocity-verlet",
-        "pair_noise": "philox",
-        "density": 3.0,
+        "time_step": 0.04, "integrator": "velocity-verlet", "pair_noise": "philox", "density": 3.0,
         "weights": "groot-warren",
-    }
+    }  # fmt: skip
 
     @abstractmethod
     def make_model(self, rng: np.random.Generator) -> Beginning:
@@ -230,11 +227,8 @@ class DPDStandard(DPD):
     name = "dpd-standard"
     summary = "one fluid in a periodic cube: density 3, repulsion 25, kT 1"
     defaults: ClassVar[Mapping[str, Value]] = {
-        **DPD.common,
-        "repulsion": 25.0,
-        "friction": 4.5,
-        "noise": 3.0,
-    }
+        **DPD.common, "repulsion": 25.0, "friction": 4.5, "noise": 3.0,
+    }  # fmt: skip
     particles_by_default = 65536
     steps_by_default = 1000
 
@@ -352,17 +346,9 @@ class DPDRayleighTaylor(TwoSpecies):
     summary = "Rayleigh-Taylor instability: a heavy fluid over a light one, between walls"
     figure = f"Figure 4 of rozen2008, Rayleigh-Taylor instability. {PARTICLES_IN_FIGURES}"
     defaults: ClassVar[Mapping[str, Value]] = {
-        **TwoSpecies.common,
-        "repulsion_ab": 35.0,
-        "mass_a": 0.5,
-        "mass_b": 1.5,
-        "gravity": 0.02,
-        "share_b": 0.4,
-        "depth": 6.0,
-        "height": 1.0,
-        "wave": 0,
-        "amplitude": 0.0,
-    }
+        **TwoSpecies.common, "repulsion_ab": 35.0, "mass_a": 0.5, "mass_b": 1.5, "gravity": 0.02,
+        "share_b": 0.4, "depth": 6.0, "height": 1.0, "wave": 0, "amplitude": 0.0,
+    }  # fmt: skip
     particles_by_default = 65536
     steps_by_default = 8000
 

@@ -57,20 +57,11 @@ class SPH(Tank):
     source = "silva2012, sections 3 and 4; Mueller, Charypar and Gross, SCA 2003"
     variants: ClassVar[Sequence[Mapping[str, Value]]] = ({}, {"integrator": "euler"})
     common: ClassVar[Mapping[str, Value]] = {
-        "time_step": 0.25,
-        "integrator": "symplectic",
-        "neighbours": 30.0,
-        "viscosity": 0.05,
-        "mach": 0.2,
-        "pressure": "cut",
-        "wall_stiffness": 1.0,
-        "wall_damping": 0.5,
-        "wall_distance": 0.5,
-        "wall_epsilon": 0.0,
-        "contact_stiffness": 1.0,
-        "contact_damping": 0.5,
+        "time_step": 0.25, "integrator": "symplectic", "neighbours": 30.0, "viscosity": 0.05,
+        "mach": 0.2, "pressure": "cut", "wall_stiffness": 1.0, "wall_damping": 0.5,
+        "wall_distance": 0.5, "wall_epsilon": 0.0, "contact_stiffness": 1.0, "contact_damping": 0.5,
         "contact_distance": 1.15,
-    }
+    }  # fmt: skip
 
     _knows_cells = False  # whether the last step has told the cells that it left particles in
 
@@ -188,21 +179,14 @@ class SPH(Tank):
         return self.by_id(getattr(self, name))
 
     def _make_fluid(self) -> SPHFluid:
-        spacing = self.spacing
+        number, spacing = self.number, self.spacing
         return SPHFluid(
-            spacing,
-            mass_for(spacing),
-            self.number("viscosity"),
-            self.gravity,
-            self.parameters["pressure"] == "cut",
-            self.number("wall_stiffness"),
-            self.number("wall_damping"),
-            self.number("wall_distance") * spacing,
-            self.number("contact_stiffness"),
-            self.number("contact_damping"),
-            self.number("contact_distance") * spacing,
-            self.number("wall_epsilon") * spacing,
-        )
+            spacing, mass_for(spacing), number("viscosity"), self.gravity,
+            self.parameters["pressure"] == "cut", number("wall_stiffness"), number("wall_damping"),
+            number("wall_distance") * spacing, number("contact_stiffness"),
+            number("contact_damping"), number("contact_distance") * spacing,
+            number("wall_epsilon") * spacing,
+        )  # fmt: skip
 
     def _allocate(self) -> None:
         super()._allocate()
@@ -335,11 +319,9 @@ class SPHUnbounded(SPHDamBreak):
     name = "sph-unbounded"
     summary = "a column of fluid collapses on a floor without ends, over a hash grid"
     defaults: ClassVar[Mapping[str, Value]] = {
-        **SPH.common,
-        "height": DamBreak.tank["height"],
-        "depth": DamBreak.tank["depth"],
+        **SPH.common, "height": DamBreak.tank["height"], "depth": DamBreak.tank["depth"],
         "away": 0.0,
-    }
+    }  # fmt: skip
     paint = Workload.paint  # a picture of the world would show next to nothing
 
     def make_scene(self, rng: np.random.Generator) -> Scene:
@@ -387,15 +369,9 @@ class SPHRigidBody(SPHDamBreak):
     name = "sph-rigid-body"
     summary = "rigid boxes and balls fall into a pool, float, and collide"
     defaults: ClassVar[Mapping[str, Value]] = {
-        **SPHDamBreak.defaults,
-        "height": 0.5,
-        "length": 1.0,
-        "top": 2.5,
-        "bodies": 3,
-        "body_size": 0.4,
-        "body_density": 0.5,
-        "drop": 0.1,
-    }
+        **SPHDamBreak.defaults, "height": 0.5, "length": 1.0, "top": 2.5, "bodies": 3,
+        "body_size": 0.4, "body_density": 0.5, "drop": 0.1,
+    }  # fmt: skip
     steps_by_default = 4000
 
     def make_scene(self, rng: np.random.Generator) -> Scene:
