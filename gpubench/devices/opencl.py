@@ -222,32 +222,22 @@ class OpenCLDevice(Device):
     def copy(self, source: Any, target: Any) -> None:
         if source.size:
             self._cl.enqueue_copy(
-                self.queue,
-                target.base_data,
-                source.base_data,
-                byte_count=source.nbytes,
-                src_offset=source.offset,
-                dst_offset=target.offset,
-            )
+                self.queue, target.base_data, source.base_data, byte_count=source.nbytes,
+                src_offset=source.offset, dst_offset=target.offset,
+            )  # fmt: skip
 
     def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        at = array.offset + first * self.row_bytes(array)
         copied = self._cl.enqueue_copy(
-            self.queue,
-            host,
-            array.base_data,
-            src_offset=array.offset + first * self.row_bytes(array),
-            is_blocking=False,
+            self.queue, host, array.base_data, src_offset=at, is_blocking=False
         )
         self.queue.flush()  # or it might not start before somebody waits
         return cast(Callable[[], None], copied.wait)
 
     def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        at = array.offset + first * self.row_bytes(array)
         copied = self._cl.enqueue_copy(
-            self.queue,
-            array.base_data,
-            host,
-            dst_offset=array.offset + first * self.row_bytes(array),
-            is_blocking=False,
+            self.queue, array.base_data, host, dst_offset=at, is_blocking=False
         )
         return cast(Callable[[], None], copied.wait)
 

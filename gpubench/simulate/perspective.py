@@ -66,12 +66,8 @@ def why_not() -> str | None:
     except ImportError:
         return f"PyVista is not installed: {INSTALL}"
     try:
-        tried = subprocess.run(
-            [sys.executable, "-P", "-c", _TRIAL],
-            capture_output=True,
-            timeout=TRIAL_SECONDS,
-            check=False,
-        )
+        command = [sys.executable, "-P", "-c", _TRIAL]
+        tried = subprocess.run(command, capture_output=True, timeout=TRIAL_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"PyVista made no picture within {TRIAL_SECONDS} s"
     if tried.returncode != 0:

@@ -84,26 +84,17 @@ def _draw_particles(axes: Axes, snapshot: Snapshot, view: SlabView, points: floa
     back_to_front = shown[np.argsort(-depth[shown], kind="stable")]
     if snapshot.colour_by == "speed":
         seen = snapshot.positions[back_to_front]
-        axes.scatter(
-            seen[:, view.right],
-            seen[:, view.up],
-            s=diameter**2,
-            c=colours_of(snapshot)[back_to_front] / 255,
-            linewidths=0,
-        )
+        colours = colours_of(snapshot)[back_to_front] / 255
+        across, up = seen[:, view.right], seen[:, view.up]
+        axes.scatter(across, up, s=diameter**2, c=colours, linewidths=0)
         return
     for layer in np.array_split(back_to_front, LAYERS):
         for species in range(len(snapshot.species_names)):
             seen = snapshot.positions[layer[snapshot.species[layer] == species]]
             axes.plot(
-                seen[:, view.right],
-                seen[:, view.up],
-                linestyle="",
-                marker="o",
-                markersize=diameter,
-                markeredgewidth=0,
-                color=COLOURS[species % len(COLOURS)],
-            )
+                seen[:, view.right], seen[:, view.up], linestyle="", marker="o",
+                markersize=diameter, markeredgewidth=0, color=COLOURS[species % len(COLOURS)],
+            )  # fmt: skip
 
 
 def _slab(

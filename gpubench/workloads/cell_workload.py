@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -149,8 +150,7 @@ class InCells(Workload):
                 self.step += STEPS_PER_GRAPH
                 left -= STEPS_PER_GRAPH
                 continue
-            for _, launch in self.phases():
-                launch()
+            self.plain_steps(1)
             left -= 1
 
     def phases(self) -> list[tuple[str, Callable[[], None]]]:
@@ -429,14 +429,9 @@ class InCells(Workload):
             return False
         if self._graph is None:
             step, self._graph_cells = self.step, self._cells_in_use()
-            self._graph = self.device.capture(self._steps_of_graph)
+            self._graph = self.device.capture(partial(self.plain_steps, STEPS_PER_GRAPH))
             self.step = step
         return self._graph_cells is self._cells_in_use()
-
-    def _steps_of_graph(self) -> None:
-        for _ in range(STEPS_PER_GRAPH):
-            for _, launch in self.phases():
-                launch()
 
     def _cells_in_use(self) -> Any:
         """Return the array of cell ids that the present list is of, which takes turns."""
