@@ -11,7 +11,6 @@ from scipy.integrate import quad
 
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
-from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.constraint import (
     constraint_values,
@@ -24,7 +23,7 @@ from gpubench.physics.constraint import (
 from gpubench.physics.sph import mass_for, spacing_for
 from gpubench.physics_checks.check import SEED, Check, CheckOutcome, curve
 from gpubench.physics_checks.simulations import compare_steps, make, pass_time
-from gpubench.physics_checks.sph_flows import DAM, compare_fronts, front_of, let_stray, weigh_column
+from gpubench.physics_checks.sph_flows import DAM, compare_fronts, let_stray, weigh_column
 from gpubench.workloads.constraint_fluid import ConstraintFluid
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import by_ids
@@ -193,15 +192,12 @@ def dam_break(
     late: whether to compare the late speed too. Late layers are as thin as a kernel where the
     fluid is coarse, lack neighbours that would let them press, and are too slow.
     """
+    given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}
 
-    def front(number: float) -> tuple[Floats, Floats]:
-        given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}
-        still = make(device, ConstraintFluid, particles, **given)
-        width = still.scene.box.size[0] / float(DAM["length"])
-        given["viscosity"] = DAM["mach"] * width / number
-        return front_of(make(device, ConstraintFluid, particles, **given), width)
+    def make_dam(viscosity: float) -> ConstraintFluid:
+        return make(device, ConstraintFluid, particles, **given, viscosity=viscosity)
 
-    return compare_fronts(front, reynolds, 50 * reynolds if free else None, late)
+    return compare_fronts(make_dam, reynolds, 50 * reynolds if free else None, late)
 
 
 def _solves(fluid: ConstraintFluid) -> Finding:

@@ -129,25 +129,26 @@ def dam_break(
     SPH does not have here. free: whether to let it run once more with a fiftieth of it.
     """
 
-    def front(number: float) -> tuple[Floats, Floats]:
-        return _front(device, particles, depth, number)
+    def make_dam(viscosity: float) -> SPH:
+        given: dict[str, Value] = {**DAM, "depth": depth, "viscosity": viscosity}
+        return make(device, SPHDamBreak, particles, **given)
 
-    return compare_fronts(front, reynolds, 50 * reynolds if free else None)
+    return compare_fronts(make_dam, reynolds, 50 * reynolds if free else None)
 
 
 def compare_fronts(
-    front: Callable[[float], tuple[Floats, Floats]],
+    make_dam: Callable[[float], Tank],
     reynolds: float,
     free: float | None,
     is_late_compared: bool = True,
 ) -> CheckOutcome:
     """Compare the front of a dam break with experiments.
 
-    front: returns T and Z for a Reynolds number. reynolds, free: see `dam_break`; free is the
+    make_dam: makes one of a viscosity. reynolds, free: see `dam_break`; free is the
     number of the second run, or None for none. is_late_compared: whether the late speed has a
     reference.
     """
-    times, fronts = front(reynolds)
+    times, fronts = _front(make_dam, reynolds)
     findings = [
         Finding(
             f"front of the dam break: furthest from {EXPERIMENTS[name].title}, over it",
@@ -163,7 +164,7 @@ def compare_fronts(
     findings.append(found(late, late_slope(times, fronts), slope, f"Reynolds number {reynolds:g}"))
     lines = [curve("measured", times, fronts)]
     if free is not None:
-        times, fronts = front(free)
+        times, fronts = _front(make_dam, free)
         findings.append(found(f"{late}, nearly without viscosity", late_slope(times, fronts)))
         findings += [
             Finding(f"front nearly without viscosity: furthest from {EXPERIMENTS[name].title}", off)
@@ -186,19 +187,10 @@ def compare_fronts(
     )
 
 
-def _front(device: Device, particles: int, depth: float, reynolds: float) -> tuple[Floats, Floats]:
-    """Return T and Z of a dam break."""
-
-    def made(viscosity: float) -> SPH:
-        given: dict[str, Value] = {**DAM, "depth": depth, "viscosity": viscosity}
-        return make(device, SPHDamBreak, particles, **given)
-
-    width = made(0.0).scene.box.size[0] / DAM["length"]
-    return front_of(made(DAM["mach"] * width / reynolds), width)
-
-
-def front_of(dam: Tank, width: float) -> tuple[Floats, Floats]:
-    """Let a dam break, and return T and Z of its front. width: of the column."""
+def _front(make_dam: Callable[[float], Tank], reynolds: float) -> tuple[Floats, Floats]:
+    """Let a dam of a Reynolds number break, and return T and Z of its front."""
+    width = make_dam(0.0).scene.box.size[0] / DAM["length"]  # of the column
+    dam = make_dam(DAM["mach"] * width / reynolds)
     scale = scaled_time(1.0, width, -min(dam.gravity))
     times, fronts = followed(
         dam, DAM_SPAN * (1 / scale), DAM_EVERY * (1 / scale),

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference
+from gpubench.evidence.physics_results import Figure, Panel, PanelAxis, Reference
 from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import Estimate
 from gpubench.physics.transport import (
@@ -64,8 +64,9 @@ def shear_viscosity(device: Device, *, particles: int, span: float) -> CheckOutc
         float(np.mean([one.value for one in each])),
         math.sqrt(sum(one.error**2 for one in each)) / len(each),
     )
+    own, note = Reference(VISCOSITY, 0.03, OWN), f"of waves of k = {wavenumber:.3g}"
     return CheckOutcome(
-        [_viscosity_finding(mean, wavenumber)],
+        [found("viscosity", mean, own, note)],
         [_decay_figure(at, amplitudes, wavenumber, mean.value / DENSITY)],
     )
 
@@ -87,12 +88,6 @@ def _waves(now: Snapshot, fluid: DPD) -> list[float]:
         for axes in ([0, 1, 2], [1, 0, 2])
         for positions in (now.positions, quarter)
     ]
-
-
-def _viscosity_finding(mean: Estimate, wavenumber: float) -> Finding:
-    return found(
-        "viscosity", mean, Reference(VISCOSITY, 0.03, OWN), f"of waves of k = {wavenumber:.3g}"
-    )
 
 
 def _decay_figure(
