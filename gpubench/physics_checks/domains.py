@@ -141,14 +141,12 @@ def _fit(times: Floats, sizes: Floats, window: tuple[float, float], exponent: Es
 
 def _figure(dimensions: int, particles: int, series: Sequence[Series]) -> Figure:
     return Figure(
-        f"domain-size-{dimensions}d",
-        f"Domains in {dimensions}D",
+        f"domain-size-{dimensions}d", f"Domains in {dimensions}D",
         "Size of the domains, 2 pi over the mean wavenumber of the structure factor, and the"
         " power laws fitted to it.",
-        PanelAxis("time", "log"),
-        PanelAxis("domain size, cutoffs", "log"),
+        PanelAxis("time", "log"), PanelAxis("domain size, cutoffs", "log"),
         [Panel(f"{particles:,} particles", series)],
-    )
+    )  # fmt: skip
 
 
 CHECKS = (

@@ -200,13 +200,11 @@ def _pressure_of(distribution: RadialDistribution, fluid: DPD) -> float:
 
 def _distribution_figure(distribution: RadialDistribution) -> Figure:
     return Figure(
-        "radial-distribution",
-        "Radial distribution function",
+        "radial-distribution", "Radial distribution function",
         "How many particles are at a distance from another, over how many would be at random.",
-        PanelAxis("distance, cutoffs"),
-        PanelAxis("g"),
+        PanelAxis("distance, cutoffs"), PanelAxis("g"),
         [Panel("", [curve("g(r)", distribution.distance, distribution.g)])],
-    )
+    )  # fmt: skip
 
 
 CHECKS = (

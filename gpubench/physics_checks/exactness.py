@@ -116,27 +116,22 @@ def momentum_conservation(device: Device, *, particles: int, steps: int) -> Chec
         curve("measured", marks, size / particles),
         curve("roundings", marks, walk / particles, "theory"),
     ]
-    return CheckOutcome(
-        [
-            Finding(
-                f"total momentum after {steps:,} steps, over a random walk of roundings",
-                float(size[-1] / walk[-1]),
-                reference=Reference(0.0, 2.0, "forces of a pair cancel to the bit"),
-            ),
-            Finding("total momentum over particles, a component", float(size[-1]) / particles),
-        ],
-        [
-            Figure(
-                "momentum",
-                "Momentum",
-                "Root mean square of a component of the total momentum, over the particles, and a"
-                " random walk of one rounding to 2⁻²⁴ for each particle and step.",
-                PanelAxis("steps", "log"),
-                PanelAxis("momentum of a particle", "log"),
-                [Panel("", lines)],
-            )
-        ],
-    )
+    figure = Figure(
+        "momentum", "Momentum",
+        "Root mean square of a component of the total momentum, over the particles, and a"
+        " random walk of one rounding to 2⁻²⁴ for each particle and step.",
+        PanelAxis("steps", "log"), PanelAxis("momentum of a particle", "log"),
+        [Panel("", lines)],
+    )  # fmt: skip
+    findings = [
+        Finding(
+            f"total momentum after {steps:,} steps, over a random walk of roundings",
+            float(size[-1] / walk[-1]),
+            reference=Reference(0.0, 2.0, "forces of a pair cancel to the bit"),
+        ),
+        Finding("total momentum over particles, a component", float(size[-1]) / particles),
+    ]
+    return CheckOutcome(findings, [figure])
 
 
 def energy_conservation(device: Device, *, particles: int, span: float) -> CheckOutcome:

@@ -52,14 +52,11 @@ def mixing(
         lines.append(curve(f"{count:,} particles", times, heights))
         findings += _mixing_findings(column, times, heights)
     figure = Figure(
-        "mixing-height",
-        "Rayleigh-Taylor mixing layer",
+        "mixing-height", "Rayleigh-Taylor mixing layer",
         "Height of the layer in which the fluids have mixed, 6 times the integral of c (1 - c)"
         " over z, c the share of the heavy fluid.",
-        PanelAxis("time"),
-        PanelAxis("height of the mixing layer, cutoffs"),
-        [Panel("", lines)],
-    )
+        PanelAxis("time"), PanelAxis("height of the mixing layer, cutoffs"), [Panel("", lines)],
+    )  # fmt: skip
     return CheckOutcome(findings, [figure])
 
 
@@ -261,14 +258,12 @@ def _single_mode_figure(times: Floats, amplitudes: Floats, rate: float, wave: Wa
         curve("theory", times, first * np.cosh(wave.growth_rate * times), "theory"),
     ]
     return Figure(
-        "single-mode",
-        "A single wave of the interface",
+        "single-mode", "A single wave of the interface",
         "Amplitude of the wave, mean of the runs; cosh(n t) with the rate fitted and with that of"
         " linear theory.",
-        PanelAxis("time"),
-        PanelAxis("amplitude, cutoffs", "log"),
+        PanelAxis("time"), PanelAxis("amplitude, cutoffs", "log"),
         [Panel(f"wavelength {wave.wavelength:g}", lines)],
-    )
+    )  # fmt: skip
 
 
 CHECKS = (

@@ -98,12 +98,9 @@ def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats])
         ],
         [
             Figure(
-                "hydrostatics",
-                "A column of fluid at rest",
+                "hydrostatics", "A column of fluid at rest",
                 "Mean pressure in horizontal layers, and the weight of what is above them.",
-                PanelAxis("height, kernel radii"),
-                PanelAxis("pressure"),
-                [Panel("", lines)],
+                PanelAxis("height, kernel radii"), PanelAxis("pressure"), [Panel("", lines)],
             )
         ],
     )  # fmt: skip
@@ -172,19 +169,12 @@ def compare_fronts(
         ]
         lines.append(curve("nearly without viscosity", times, fronts))
     lines += [curve(each.title, each.times, each.fronts, "theory") for each in EXPERIMENTS.values()]
-    return CheckOutcome(
-        findings,
-        [
-            Figure(
-                "dam-break",
-                "The front of a dam break",
-                "How far a column of width a and height 2 a has run along the floor.",
-                PanelAxis("T = t sqrt(2 g / a)"),
-                PanelAxis("Z = x / a"),
-                [Panel("", lines)],
-            )
-        ],
-    )
+    figure = Figure(
+        "dam-break", "The front of a dam break",
+        "How far a column of width a and height 2 a has run along the floor.",
+        PanelAxis("T = t sqrt(2 g / a)"), PanelAxis("Z = x / a"), [Panel("", lines)],
+    )  # fmt: skip
+    return CheckOutcome(findings, [figure])
 
 
 def _front(make_dam: Callable[[float], Tank], reynolds: float) -> tuple[Floats, Floats]:

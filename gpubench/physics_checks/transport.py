@@ -96,14 +96,12 @@ def _decay_figure(
     mean = amplitudes.mean(axis=1)
     decay = WAVE_SPEED * np.exp(-kinematic_viscosity * wavenumber**2 * times)
     return Figure(
-        "shear-waves",
-        "Decay of shear waves",
+        "shear-waves", "Decay of shear waves",
         "Mean amplitude of four shear waves in one box, and the decay of the viscosity that the"
         " regression finds.",
-        PanelAxis("time"),
-        PanelAxis("speed of the wave"),
+        PanelAxis("time"), PanelAxis("speed of the wave"),
         [Panel("", [curve("measured", times, mean), curve("fit", times, decay, "fit")])],
-    )
+    )  # fmt: skip
 
 
 CHECKS = (
