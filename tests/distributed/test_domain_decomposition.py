@@ -359,5 +359,5 @@ def test_records_name_the_transport(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (file,) = tmp_path.glob("*/*.json")
-    shared = [r for r in json.loads(file.read_text())["records"] if r["ranks"] == 2]
+    shared = [r for r in json.loads(file.read_text())["records"] if r["input"].get("ranks") == 2]
     assert shared and {r["outcome"]["transport"] for r in shared} == {"mpi"}

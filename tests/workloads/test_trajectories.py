@@ -34,7 +34,15 @@ CASES: list[tuple[Any, int, int, dict[str, Any]]] = [
     (ConstraintFluid, CONSTRAINED, 8, {"solver": "jacobi", "iterations": 12, "viscosity": 0.03}),
 ]  # fmt: skip
 USUAL = (0, 7, 10)
-SOME = [n if n in USUAL else pytest.param(n, marks=pytest.mark.long) for n in range(len(CASES))]
+
+
+def but_for(*left_out: int) -> list[Any]:
+    """Return the numbers of all other cases."""
+    return [
+        n if n in USUAL else pytest.param(n, marks=pytest.mark.long)
+        for n in range(len(CASES))
+        if n not in left_out
+    ]
 
 
 def simulated(device, number, algorithm="counting-sort", form="order", **more):
@@ -53,7 +61,7 @@ def reference(device):
     return get
 
 
-@pytest.mark.parametrize("number", [n for n in SOME if n not in (4, 5, 6)])
+@pytest.mark.parametrize("number", but_for(4, 5, 6))
 @pytest.mark.parametrize(("algorithm", "form"), FORMS)
 def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm, form, number):
     simulation = simulated(device, number, algorithm, form)
@@ -68,7 +76,7 @@ def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm,
                                                  ("counting-resort", "order"),
                                                  ("atomic-list", "one-pass"),
                                                  ("fixed-capacity", "one-pass")])  # fmt: skip
-@pytest.mark.parametrize("number", [n for n in SOME if n not in (8, 9, 11)])
+@pytest.mark.parametrize("number", but_for(8, 9, 11))
 def test_lists_of_neighbours_change_nothing(device, reference, algorithm, form, number):
     skin = 0.35 if CASES[number][1] == DPD else 0.2
     simulation = simulated(device, number, algorithm, form, skin=skin)
