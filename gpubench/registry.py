@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from gpubench import problems
 from gpubench.base import plugins
 from gpubench.base.errors import UserError
 from gpubench.base.paths import PACKAGE
@@ -47,6 +48,12 @@ def algorithms() -> dict[str, type[Algorithm]]:
         for required in ("forms", "family", "summary", "source"):
             if not getattr(algorithm, required, None):
                 raise RegistryError(f"{_place(algorithm)} declares no {required}")
+        if algorithm.family not in problems.problems():
+            known = ", ".join(sorted(problems.problems()))
+            raise RegistryError(
+                f"{_place(algorithm)} is of the family {algorithm.family!r}, which is no problem:"
+                f" one of {known}, or declare one"
+            )
         for form in algorithm.forms:
             _require_name(form, _place(algorithm))
     _require_use_of_additions()

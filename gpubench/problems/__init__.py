@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from gpubench.base import plugins
+from gpubench.base.errors import UserError
 from gpubench.core.problem import Problem
 from gpubench.core.recipe import DeclaredAxis, Recipe, Words, declared_axes
 
@@ -38,13 +39,20 @@ def problems() -> dict[str, Problem]:
 
 @cache
 def _added(additions: tuple[plugins.Addition, ...]) -> dict[str, Problem]:
-    modules = [module for addition in additions for module in addition.modules]
-    return {
-        cls.name: cls()
-        for module in modules
-        for cls in vars(module).values()
-        if _is_problem(cls, module.__name__)
-    }
+    found: dict[str, Problem] = {}
+    kinds = dict(own_kinds())
+    for module in (module for addition in additions for module in addition.modules):
+        for cls in vars(module).values():
+            if not _is_problem(cls, module.__name__):
+                continue
+            where = f"{module.__name__}.{cls.__qualname__}"
+            if cls.name in own() or cls.name in found:
+                raise UserError(f"{where} is named {cls.name!r}, as another problem is: rename it")
+            if kinds.setdefault(cls.takes.kind, cls.takes) is not cls.takes:
+                kind = cls.takes.kind
+                raise UserError(f"{where} takes {kind!r}, another kind of that name: rename it")
+            found[cls.name] = cls()
+    return found
 
 
 def _is_problem(cls: object, module: str) -> bool:

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gpubench import devices
-from gpubench.base import children
+from gpubench.base import children, plugins
 from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.devices.base import Device
 from gpubench.distributed.ranks import unlaunched
@@ -135,6 +135,7 @@ class MeasuringSide:
 
     def open(self, spec: str) -> dict[str, Any]:
         """Open a device and return the fields of `plan.DescribedDevice`."""
+        plugins.additions()  # imported before an input of one is received
         self._device = device = devices.open_device(spec)
         names = ("backend", "spec", "name", "is_cpu", "memory_bytes")
         return {name: getattr(device, name) for name in names}

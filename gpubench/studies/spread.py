@@ -17,6 +17,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 
+from gpubench.base import plugins
 from gpubench.base.errors import UserError
 from gpubench.distributed.ranks import Ranks, ends_all
 from gpubench.evidence.records import AnyRecord, Ok
@@ -127,6 +128,7 @@ class Spread:
         from mpi4py.futures import MPICommExecutor
         from mpi4py.MPI import Get_processor_name
 
+        plugins.additions()  # imported before an input of one is received
         comm = self.ranks.comm
         with closing(Measurer(self.ranks.rank)) as measurer:
             comm.gather(measurer.look(self.device, Get_processor_name()))

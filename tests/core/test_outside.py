@@ -103,7 +103,7 @@ class TestExample:
         assert result.exit_code == 0, result.output
         results = json.loads(Path(result.stdout.strip()).read_text())
         assert results["environment"]["added"] == ["own_kernel"]
-        measured = {(r.study, r.algorithm, r.status) for r in results["records"]}
+        measured = {(r["study"], r["algorithm"], r["status"]) for r in results["records"]}
         names = ("run-list", "atomic-list", "counting-sort")
         assert measured == {("run-lists", name, "ok") for name in names}
 

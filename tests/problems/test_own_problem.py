@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from additions import nothing_added
+from mpi_runs import run_gpubench
 from typer.testing import CliRunner
 
 from gpubench import problems
@@ -23,20 +24,73 @@ def invoke(*words: object) -> str:
     return result.stdout
 
 
+STUDY = [EXAMPLE / "sums.toml", "--quick", "--device", "opencl:intel"]
+
+
 @pytest.mark.parametrize("later", [[], ADD], ids=["without it", "with it"])
-def test_a_problem_outside_is_checked_measured_shown_and_reported(tmp_path, later):
+def test_a_problem_outside_is_checked_measured_shown_reported_and_compared(tmp_path, later):
     with nothing_added(tmp_path, EXAMPLE):
+        assert "scan-sum" in invoke(*ADD, "list")
         (checked,) = json.loads(
             invoke(*ADD, "check", "scan-sum", "--device", "opencl:intel", "--json")
         )["checks"]
         assert (checked["status"], len(checked["cases"])) == ("ok", 6)
-        study = ["run", EXAMPLE / "sums.toml", "--quick", "--device", "opencl:intel"]
-        invoke(*ADD, *study, "--out", tmp_path / "out")
+        for folder in ("out", "again"):
+            invoke(*ADD, "run", *STUDY, "--out", tmp_path / folder)
     with nothing_added(tmp_path, EXAMPLE):
-        assert "integers up to" not in problems.own_kinds()
+        assert "integers" not in problems.kinds()
         assert "largest" in invoke(*later, "show", tmp_path / "out")
         invoke(*later, "report", tmp_path / "out", "--out", tmp_path / "report")
+        pair = [tmp_path / "out", tmp_path / "again"]
+        found = CliRunner().invoke(app.app, [*later, "compare", *map(str, pair), "--json"])
+        assert found.exit_code in (0, 1, 3), found.output  # noise may look like a change
+        assert len(json.loads(found.stdout)["cells"]) == 6
     text = (tmp_path / "report" / "sums.html").read_text()
     assert "Time against largest integer" in text
     (path,) = (tmp_path / "out").rglob("*.json")
     assert {record.kind for record in load(path).records} == {"integers"}
+
+
+@pytest.mark.long
+def test_a_problem_outside_is_measured_by_ranks(tmp_path):
+    done = run_gpubench(2, *ADD, "run", *STUDY, "--spread", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "out").rglob("*.json")
+    records = load(path).records
+    assert {(record.kind, record.status) for record in records} == {("integers", "ok")}
+    assert len(records) == 6
+
+
+TAKEN = """
+from gpubench.contracts import Problem, Recipe
+class Own(Recipe):
+    kind = size_axis = named_by = {kind!r}
+    title = host_bytes = device_bytes = None
+class OwnProblem(Problem):
+    name, takes = {name!r}, Own
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [("key-sort", "mine", "is named 'key-sort', as another problem is"),
+     ("mine", "keys", "takes 'keys', another kind of that name")],
+)  # fmt: skip
+def test_a_name_that_is_taken_is_refused(tmp_path, name, kind, said):
+    with nothing_added(tmp_path, tmp_path):
+        (tmp_path / "taken.py").write_text(TAKEN.format(name=name, kind=kind))
+        found = CliRunner().invoke(app.app, ["--add", str(tmp_path / "taken.py"), "list"])
+        assert said in str(found.exception)
+
+
+def test_an_algorithm_of_no_problem_is_refused(tmp_path):
+    with nothing_added(tmp_path, tmp_path):
+        (tmp_path / "lost.py").write_text(
+            "from gpubench.contracts import Algorithm, Form\n"
+            "class Lost(Algorithm):\n"
+            "    name, family, summary, source = 'lost', 'nowhere', 'x', 'x'\n"
+            "    forms = {'only': Form('')}\n"
+            "    load = launch = traffic_bytes = None\n"
+        )
+        found = CliRunner().invoke(app.app, ["--add", str(tmp_path / "lost.py"), "list"])
+        assert "family 'nowhere', which is no problem" in str(found.exception)
