@@ -51,11 +51,6 @@ class TestFront:
         found = front(np.concatenate((lattice(12.0, 3.0), drop)))
         assert found == pytest.approx(12.0, abs=0.5 * SPACING)
 
-    def test_order_does_not_matter(self) -> None:
-        positions = lattice(12.0, 3.0)
-        shuffled = np.random.default_rng(3).permutation(positions)
-        assert front(shuffled) == front(positions)
-
     def test_without_fluid_there_is_none(self) -> None:
         with pytest.raises(UserError, match="near the floor"):
             front(np.array([[1.0, 1.0, 9.0]]))

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.ndimage import gaussian_filter
 
 from gpubench.base.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
-from gpubench.physics.fits import growth_exponent
 
 seeds = st.integers(0, 2**32 - 1)
 FLAT = (True, True, False)
@@ -143,28 +141,6 @@ class TestDomainSize:
         assert whole[11] / whole[3] == pytest.approx(
             (math.sin(math.pi / 16) / math.sin(3 * math.pi / 16)) ** 2
         )
-
-    @pytest.mark.parametrize(
-        ("cells", "periodic"), [((256, 256, 1), FLAT), ((64, 64, 64), (True, True, True)),
-                                ((64, 64, 64), FLAT)]
-    )  # fmt: skip
-    def test_growing_domains_give_back_their_exponent(
-        self, cells: tuple[int, int, int], periodic: tuple[bool, bool, bool]
-    ) -> None:
-        """White noise between two widths that grow as t^(1/2) stays alike but for its size."""
-        noise = np.random.default_rng(2).normal(size=cells)
-        times = np.geomspace(1, 6, 8)
-        x, y, z = (float(n) for n in cells)
-        box = Box((x, y, z), periodic)
-        mode = ["wrap" if p else "reflect" for p in periodic]
-
-        def domains(width: float) -> np.ndarray:
-            fine = gaussian_filter(noise, width, mode=mode)
-            return fine - gaussian_filter(noise, 1.5 * width, mode=mode)
-
-        sizes = [domain_size(structure_factor(domains(1.2 * t**0.5), box)) for t in times]
-        estimate = growth_exponent(times, np.array(sizes), (1, 6))
-        assert estimate.value == pytest.approx(0.5, abs=0.03)
 
     def test_a_uniform_fluid_has_no_domains(self) -> None:
         factor = structure_factor(np.ones((8, 8, 8)), Box((8.0, 8.0, 8.0)))

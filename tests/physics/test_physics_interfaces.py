@@ -35,16 +35,6 @@ def test_stress_is_the_slope_of_the_energy_with_a_stretch(seed: int) -> None:
     assert found == pytest.approx(-slope / 20, rel=1e-3, abs=1e-6)
 
 
-def test_two_particles_by_hand() -> None:
-    """A pair along z pushes; one along x pulls half as much, from the other side."""
-    box, species = Box((4.0, 4.0, 4.0)), np.zeros(2, int)
-    for axis, factor in ((2, 1.0), (0, -0.5), (1, -0.5)):
-        positions = np.full((2, 3), 2.0)
-        positions[1, axis] += 0.65
-        found = interface_stress(positions, species, box, FLUID)
-        assert found == pytest.approx(factor * 25 * (1 - 0.65 / 1.3) * 0.65 / 16)
-
-
 def test_particles_in_one_place_add_nothing() -> None:
     positions = np.full((2, 3), 2.0)
     assert interface_stress(positions, np.zeros(2, int), Box((4.0, 4.0, 4.0)), FLUID) == 0

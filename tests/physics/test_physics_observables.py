@@ -91,13 +91,6 @@ class TestPressure:
         virial_of_particle = dimensions * 0.8 * 25 * 0.2
         assert found == pytest.approx(virial_of_particle / dimensions / 0.8**dimensions)
 
-    def test_at_random_is_the_mean_field(self) -> None:
-        """Particles placed at random have g = 1: p = rho k T + rho^2 a pi / 30 for cutoff 1."""
-        rng = np.random.default_rng(1)
-        positions = rng.random((20_000, 3)) * 10
-        found = pressure(positions, np.zeros(20_000, int), CUBE, Fluid(), 1.0)
-        assert found == pytest.approx(20 + 400 * 25 * math.pi / 30, rel=0.02)
-
 
 class TestRadialDistribution:
     @pytest.mark.parametrize("dimensions", [2, 3])
