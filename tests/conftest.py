@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ import pytest
 from gpubench import registry
 from gpubench.base import paths, user_cache
 from gpubench.base.errors import DeviceUnavailable, NotSupported
+from gpubench.cli import app
 from gpubench.devices import Device, open_device
 from gpubench.evidence.files import load_results
 from gpubench.evidence.frame import frame
@@ -120,6 +122,21 @@ def forgetful() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def gpubench_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[Any, str, str]]:
+    """Return a function that runs a command line and returns exit status, stdout, stderr."""
+
+    def call(*words: object) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gpubench", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return call
+
+
 @pytest.fixture(scope="session")
 def open_once() -> Iterator[Callable[[str], Device]]:
     """Open a device by name, or skip with the reason why it cannot be used."""
@@ -174,6 +191,12 @@ def shipped_frame(shipped_results: list[Results]) -> pd.DataFrame:
 def opencl_device(request: pytest.FixtureRequest, open_once: Callable[[str], Device]) -> Device:
     """Each OpenCL runtime."""
     return open_once(request.param)
+
+
+@pytest.fixture(scope="session")
+def intel(open_once: Callable[[str], Device]) -> Device:
+    """The OpenCL runtime that is always there."""
+    return open_once("opencl:intel")
 
 
 @pytest.fixture(scope="session")

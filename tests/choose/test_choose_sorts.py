@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from report_pages import ENVIRONMENT
 
 from gpubench.base.errors import UserError
 from gpubench.choose.sorts import SortQuestion, choose
-from gpubench.cli import app
 from gpubench.evidence.records import as_json
 
 TIMES = {
@@ -41,13 +39,6 @@ def write(file: Path, records: list[Any]) -> Path:
     return file
 
 
-def status_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
-    monkeypatch.setattr(sys, "argv", ["gpubench", "choose", *words])
-    with pytest.raises(SystemExit) as end:
-        app.main()
-    return end.value.code
-
-
 def test_times_lie_on_a_line_between_measured_sizes(folder: Path) -> None:
     answer = choose(SortQuestion(4096), [folder], None)
     times = dict(answer.times)
@@ -63,14 +54,13 @@ def test_at_a_measured_size_all_that_was_measured_there_counts(folder: Path) -> 
     assert answer.times[0][0] == "cub-sort radix"
 
 
-def test_where_nothing_was_measured_nothing_is_chosen(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_was_measured_nothing_is_chosen(folder: Path, gpubench_command: Any) -> None:
     for question in (SortQuestion(100), SortQuestion(4096, 16), SortQuestion(4096, 4, "int64")):
         answer = choose(question, [folder], None)
         assert answer.tied != 1 and answer.sentences[0].startswith("inconclusive: no two sizes")
-    assert status_of(monkeypatch, "--task", "sort", "--keys", "100", "--results", str(folder)) == 3
-    assert "inconclusive" in capsys.readouterr().out
+    words = ("--task", "sort", "--keys", 100, "--results", folder)
+    code, out, _ = gpubench_command("choose", *words)
+    assert code == 3 and "inconclusive" in out
 
 
 def test_close_times_are_inconclusive(tmp_path: Path) -> None:
@@ -91,8 +81,6 @@ def test_questions_that_make_no_sense(question: Any, said: str) -> None:
 
 
 @pytest.mark.parametrize("words", [["--task", "sort"], ["--keys", "9", "--task", "count"]])
-def test_a_sort_needs_keys_and_no_other_task(
-    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert status_of(monkeypatch, *words) == 2
-    assert "--keys N" in capsys.readouterr().err
+def test_a_sort_needs_keys_and_no_other_task(words: list[str], gpubench_command: Any) -> None:
+    code, _, err = gpubench_command("choose", *words)
+    assert code == 2 and "--keys N" in err

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import nullcontext
 
 import pytest
 
 import gpubench.devices
-from gpubench.cli import app
 from gpubench.studies import runner
 
 
 @pytest.fixture
-def run(open_once, environment_once, monkeypatch, tmp_path):
-    """Run the command in this process on a device that is open already; return its status."""
+def run(gpubench_command, open_once, environment_once, monkeypatch, tmp_path):
+    """Run the command in this process on a device that is open already."""
     device = open_once("opencl:intel")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(gpubench.devices, "open_device", lambda spec: nullcontext(device))
     monkeypatch.setattr(runner, "environment", environment_once)
 
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gpubench", "run", *arguments, "--quick"])
-        try:
-            app.main()
-        except SystemExit as end:
-            return end.code
-        return 0
-
-    return call
+    return lambda *words: gpubench_command("run", *words, "--quick")
 
 
 @pytest.mark.parametrize(
@@ -48,16 +38,16 @@ def run(open_once, environment_once, monkeypatch, tmp_path):
         (["horn2005-subdivision", "--parameter", "pixels=-1"], "pixels must be at least 0, not -1"),
     ],
 )
-def test_bad_axes_and_parameters_are_one_line(run, capsys, tmp_path, arguments, sentence):
-    assert run(*arguments) == 2
-    out, err = capsys.readouterr()
+def test_bad_axes_and_parameters_are_one_line(run, tmp_path, arguments, sentence):
+    code, out, err = run(*arguments)
+    assert code == 2
     assert sentence in err.splitlines()[-1]
     assert out == "" and not list(tmp_path.rglob("*.json"))
 
 
 def test_axes_and_parameters_replace_those_of_the_study(run, tmp_path):
     given = ["--particles", "4096", "--moved", "100", "--parameter", "parts=2"]
-    assert run("rozen2008-table2", "--algorithms", "bucket-resort", *given) == 0
+    assert run("rozen2008-table2", "--algorithms", "bucket-resort", *given)[0] == 0
     (path,) = tmp_path.rglob("*.json")
     records = [r for r in json.loads(path.read_text())["records"] if r["sweep"] == "table"]
     assert {

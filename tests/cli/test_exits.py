@@ -10,7 +10,6 @@ import compare_results as made
 import numpy as np
 import pytest
 
-from gpubench.cli import app
 from gpubench.compare import procedure
 
 
@@ -57,41 +56,34 @@ def test_an_answer_that_cannot_be_printed_is_status_2(redirection, message):
         "compare LONG DATA", "simulate dpd-standard --checkpoint LONG", "check dpd --out LONG/a",
     ],
 )  # fmt: skip
-def test_a_name_that_no_file_can_have_is_one_line(words, slower, monkeypatch, capsys):
+def test_a_name_that_no_file_can_have_is_one_line(words, slower, gpubench_command):
     given = words.replace("DATA", slower[1]).replace("LONG", 300 * "9")
-    monkeypatch.setattr(sys, "argv", ["gpubench", *given.split()])
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    assert ended.value.code == 2
-    _, said = capsys.readouterr()
+    code, _, said = gpubench_command(*given.split())
+    assert code == 2
     assert said.splitlines()[-1].startswith("gpubench: the name of a file or folder is too long: 9")
     assert "Traceback" not in said
 
 
-def test_lack_of_memory_is_one_line_and_status_2(slower, monkeypatch, capsys):
+def test_lack_of_memory_is_one_line_and_status_2(slower, monkeypatch, gpubench_command):
     def allocate(*_: object) -> None:
         np.empty(2**57, np.float64)
 
     monkeypatch.setattr(procedure, "compare_files", allocate)
-    monkeypatch.setattr(sys, "argv", ["gpubench", *slower])
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (2, "")
+    code, out, err = gpubench_command(*slower)
+    assert (code, out) == (2, "")
     assert err.startswith("gpubench: there is not enough memory (Unable to allocate 1.00 EiB")
     assert err.endswith("): choose a smaller input\n") and err.count("\n") == 1
 
 
-def test_an_error_of_the_program_is_its_traceback_and_status_2(slower, monkeypatch, capsys):
+def test_an_error_of_the_program_is_its_traceback_and_status_2(
+    slower, monkeypatch, gpubench_command
+):
     def crash(*_: object) -> None:
         raise ZeroDivisionError("a step of 0 s")
 
     monkeypatch.setattr(procedure, "compare_files", crash)
-    monkeypatch.setattr(sys, "argv", ["gpubench", *slower])
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (2, "")
+    code, out, err = gpubench_command(*slower)
+    assert (code, out) == (2, "")
     assert err.startswith("Traceback") and "in crash" in err
     last = "gpubench: ended without an answer because of ZeroDivisionError: a step of 0 s"
     assert err.splitlines()[-1] == last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from functools import partial
 
 import calibrations as made
 import compare_results
@@ -13,7 +13,6 @@ from calibrations import FINE, pairs
 from msgspec.structs import replace
 
 from gpubench.base.errors import UserError
-from gpubench.cli import app
 from gpubench.compare import calibrate as calibrating
 from gpubench.compare import procedure
 from gpubench.compare.calibrate import SLOWER, calibrate, evaluate
@@ -363,19 +362,9 @@ def test_the_newest_calibration_of_a_cell_counts(folders, older, newer):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
+def command(gpubench_command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gpubench", "calibrate", *arguments])
-        try:
-            app.main()
-            status = 0
-        except SystemExit as ended:
-            status = ended.code or 0
-        return status, *capsys.readouterr()
-
-    return call
+    return partial(gpubench_command, "calibrate")
 
 
 @pytest.fixture

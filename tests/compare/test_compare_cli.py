@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
+from functools import partial
 
 import calibrations as made_calibrations
 import compare_results as made
@@ -30,16 +30,8 @@ def empty_folder(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def compare(monkeypatch, capsys):
-    """Run the command; return its status, and what it wrote to stdout and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gpubench", "compare", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        return ended.value.code or 0, *capsys.readouterr()
-
-    return call
+def compare(gpubench_command):
+    return partial(gpubench_command, "compare")
 
 
 def folder(name, tmp_path, *cells, **environment):

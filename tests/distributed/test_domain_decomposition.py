@@ -9,7 +9,6 @@ import re
 import runpy
 import signal
 import subprocess
-import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,6 @@ import pytest
 from mpi_programs.simulations import Run, hash_of, moments
 from mpi_runs import GUARD_S, ROOT, gpubench_started, process_of, run_gpubench, run_ranks
 
-from gpubench.cli import app
 from gpubench.decomposed import DECOMPOSITIONS, Slabs
 from gpubench.devices import Device
 from gpubench.distributed.ranks import Ranks
@@ -218,13 +216,10 @@ class TestBadInput:
             (("--decomposition", "halves"), "no decomposition 'halves': one of master, slab"),
         ],
     )
-    def test_of_one_rank(self, monkeypatch, capsys, tmp_path, arguments, message):
+    def test_of_one_rank(self, gpubench_command, monkeypatch, tmp_path, arguments, message):
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["gpubench", *SMALL, *OUTPUTS, *arguments])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        assert ended.value.code == 2
-        assert capsys.readouterr() == ("", f"gpubench: {message}\n")
+        told = gpubench_command(*SMALL, *OUTPUTS, *arguments)
+        assert told == (2, "", f"gpubench: {message}\n")
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize(
@@ -288,19 +283,13 @@ class TestBadInput:
         )
 
     @pytest.mark.parametrize("command", ["check", "devices", "list", "report"])
-    def test_commands_of_one_process(self, monkeypatch, capsys, tmp_path, command):
+    def test_commands_of_one_process(self, gpubench_command, monkeypatch, tmp_path, command):
         alone = Ranks(SimpleNamespace(), 0, 1, 0, 1)
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["gpubench", command])
         monkeypatch.setattr(Ranks, "join", lambda: alone)
         monkeypatch.setenv("PMI_SIZE", "2")
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        assert ended.value.code == 2
-        assert capsys.readouterr() == (
-            "",
-            f"gpubench: {command} runs in one process: start it without mpirun\n",
-        )
+        line = f"gpubench: {command} runs in one process: start it without mpirun\n"
+        assert gpubench_command(command) == (2, "", line)
         assert not list(tmp_path.iterdir())
 
 

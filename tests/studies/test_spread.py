@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import sys
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -18,7 +17,6 @@ from mpi_runs import GUARD_S, gpubench_started, process_of, run_gpubench
 
 from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.cli import app
 from gpubench.distributed.ranks import Ranks, launched_size, unlaunched
 from gpubench.evidence.results import first_difference, load
 from gpubench.measure.sampling import Budget
@@ -225,14 +223,10 @@ def test_ranks_that_would_share_a_device_are_refused(mortal, tmp_path):
         (["--processes", "2"], "--spread is one run over many devices: leave out --processes"),
     ],
 )
-def test_run_refuses_spread(monkeypatch, capsys, tmp_path, options, message):
+def test_run_refuses_spread(gpubench_command, monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
-    words = ["gpubench", "run", "neighbour-query", "--spread", *options]
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith(f"gpubench: {message}")
+    code, _, err = gpubench_command("run", "neighbour-query", "--spread", *options)
+    assert code == 2 and err.startswith(f"gpubench: {message}")
     assert not list(tmp_path.iterdir())
 
 
