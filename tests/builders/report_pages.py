@@ -24,6 +24,9 @@ SIZES = (65536, 131072, 262144, 524288, 1048576)
 OCCUPANCIES = (1, 2, 4, 8, 16)
 
 
+OF_STEPS = ("steps", "phases_ms", "outcome", "input_hash")  # what only a record with times has
+
+
 # Clearly synthetic: a device that does not exist, and times by a formula.
 ENVIRONMENT: dict[str, Any] = {
     "machine": "synthetic-gpu",
@@ -95,6 +98,23 @@ def record(
             "ci95_high_ms": median * (1 + width),
         }
     return make_record(**of_kind(fields))
+
+
+def step_record(median: float, **fields: Any) -> dict[str, Any]:
+    """Make a record of steps of a workload on a GPU: its times, where its status is ok."""
+    about = {"device": "cuda", "status": "ok", "seed": 7} | fields
+    if about["status"] == "ok":
+        about |= {
+            "batch": 20,
+            "samples_ms": [median],
+            "median_ms": median,
+            "ci95_low_ms": 0.99 * median,
+            "ci95_high_ms": 1.01 * median,
+            "particle_steps_per_s": 1e3 * fields["particles"] / median,
+        }
+    else:
+        about = {name: about[name] for name in about if name not in OF_STEPS}
+    return make_record(**about)
 
 
 def skipped(reason: str, **changes: Any) -> dict[str, Any]:

@@ -508,9 +508,13 @@ def stream_record(
 ) -> dict[str, Any]:
     time = filter_time(algorithm, records, kept) / faster
     made = record(algorithm, form, study=TABLE_36_1, median=time, **changes)
+    return of_other_input(made, records=records, kept=kept, record_bytes=4, nulls="infinity")
+
+
+def of_other_input(made: dict[str, Any], **axes: Any) -> dict[str, Any]:
+    """Remake a record with axes of another input than particles."""
     no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
-    stream = {"records": records, "kept": kept, "record_bytes": 4, "nulls": "infinity"}
-    fields = flat_fields(made) | dict.fromkeys(no_particles) | stream
+    fields = flat_fields(made) | dict.fromkeys(no_particles) | axes
     del fields["key"]
     return make_record(**fields)
 
@@ -637,7 +641,6 @@ def test_variants_share_the_colour_of_their_algorithm() -> None:
 
 
 def noise_records() -> list[dict[str, Any]]:
-    no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
     made = []
     for pairs in (65536, 262144):
         for algorithm, form, factor, outcome in (
@@ -645,12 +648,10 @@ def noise_records() -> list[dict[str, Any]]:
             ("noise-rozen", "fourth-draw", 1.0,
              {"tail": 30, "cycle": 1200, "longest_cycle": 4000, "cycle_mean": -0.0625}),
         ):  # fmt: skip
-            fields = flat_fields(record(
-                algorithm, form, study=NOISE, median=factor * pairs / 2**22,
-                outcome={"mean": -0.00012345, "numbers": 8 * pairs, "not_named": 5, **outcome},
-            )) | dict.fromkeys(no_particles)  # fmt: skip
-            del fields["key"]
-            made.append(make_record(**fields | {"pairs": pairs}))
+            outcome |= {"mean": -0.00012345, "numbers": 8 * pairs, "not_named": 5}
+            median = factor * pairs / 2**22
+            drawn = record(algorithm, form, study=NOISE, median=median, outcome=outcome)
+            made.append(of_other_input(drawn, pairs=pairs))
     return made
 
 
@@ -676,15 +677,12 @@ def test_what_algorithms_report_stands_below_their_times(tmp_path: Path) -> None
 
 def test_a_rate_that_a_study_names_is_of_what_was_written(tmp_path: Path) -> None:
     """Of the faces of the base mesh it would say nothing."""
-    no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
-    fields = flat_fields(record(
+    divided = record(
         "loop-subdivision", "uniform", study="horn2005-subdivision", median=0.5,
         outcome={"triangles": 4096},
-    )) | dict.fromkeys(no_particles)  # fmt: skip
-    del fields["key"]
+    )  # fmt: skip
     made = [
-        make_record(**fields | {"surface": "icosphere", "faces": 1024, "depth": depth})
-        for depth in (1, 2)
+        of_other_input(divided, surface="icosphere", faces=1024, depth=depth) for depth in (1, 2)
     ]
     page = write_page([results(made)], tmp_path)
     [rows] = [rows for title, rows in page.tables.items() if title.startswith("What the algo")]

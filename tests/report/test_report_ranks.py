@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from report_pages import Page, markdown_tables, read_pages, results, run_of, write_page
+from report_pages import Page, markdown_tables, read_pages, results, run_of, step_record, write_page
 
 from gpubench import report
 from gpubench.evidence.frame import command_of
-from gpubench.evidence.records import make_record, waits_for
+from gpubench.evidence.records import waits_for
 from gpubench.evidence.results import Results
 from gpubench.report import formats, published, steps, study_charts
 from gpubench.report.cells import phases_of
@@ -54,35 +54,13 @@ def step(
     parts = phases(SUBJECTS[algorithm, form], particles, shares, decomposition)
     median = sum(time for name, time in parts.items() if name != "draw")
     about: dict[str, Any] = {
-        "study": "silva2012-table1",
-        "sweep": "several" if shares else "one",
-        "algorithm": algorithm,
-        "form": form,
-        "device": "cuda",
-        "particles": particles,
-        "workload": "sph-dam-break",
-        "skin": 0.0,
-        "time_step": 0.2,
-        "ranks": shares,
-        "decomposition": decomposition,
-        "mode": "hot" if shares else "graph",
-        "status": "ok",
-        "seed": 7,
-    } | changes
-    if about["status"] == "ok":
-        about |= {
-            "batch": 20,
-            "samples_ms": [median],
-            "median_ms": median,
-            "ci95_low_ms": 0.99 * median,
-            "ci95_high_ms": 1.01 * median,
-            "steps": 2,
-            "phases_ms": parts,
-            "particle_steps_per_s": 1e3 * particles / median,
-            "outcome": {"steps_done": 100},
-            "input_hash": "0123456789abcdef",
-        }
-    return make_record(**about)
+        "study": "silva2012-table1", "sweep": "several" if shares else "one",
+        "algorithm": algorithm, "form": form, "particles": particles, "workload": "sph-dam-break",
+        "skin": 0.0, "time_step": 0.2, "ranks": shares, "decomposition": decomposition,
+        "mode": "hot" if shares else "graph", "steps": 2, "phases_ms": parts,
+        "outcome": {"steps_done": 100}, "input_hash": "0123456789abcdef",
+    }  # fmt: skip
+    return step_record(median, **about | changes)
 
 
 def waiting(shares: int | None, decomposition: str | None, **changes: Any) -> dict[str, Any]:

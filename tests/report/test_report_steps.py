@@ -10,10 +10,9 @@ import altair as alt
 import pandas as pd
 import pytest
 from kinds import flat_fields
-from report_pages import Page, read_pages, record, results, run_of, write_page
+from report_pages import Page, read_pages, record, results, run_of, step_record, write_page
 
 from gpubench import report
-from gpubench.evidence.records import make_record
 from gpubench.evidence.results import Results
 from gpubench.report import formats, scans, steps, study_charts, tables, vega
 
@@ -50,32 +49,12 @@ def step(
     phases = {name: time * scale for name, time in phases.items()}
     median = sum(phases.values())
     about: dict[str, Any] = {
-        "study": "dpd-step",
-        "sweep": "size",
-        "algorithm": algorithm,
-        "form": form,
-        "device": "cuda",
-        "particles": particles,
-        "workload": "dpd-standard",
-        "skin": skin,
-        "time_step": time_step,
-        "mode": "hot" if skin > 0 else "graph",
-        "status": "ok",
-        "seed": 7,
-    } | changes
-    if about["status"] == "ok":
-        about |= {
-            "batch": 20,
-            "samples_ms": [median],
-            "median_ms": median,
-            "ci95_low_ms": 0.99 * median,
-            "ci95_high_ms": 1.01 * median,
-            "steps": 20 if skin > 0 else 2,
-            "phases_ms": phases,
-            "particle_steps_per_s": 1e3 * particles / median,
-            "outcome": {"steps_done": round(1e3 / median)},
-        }
-    return make_record(**about)
+        "study": "dpd-step", "sweep": "size", "algorithm": algorithm, "form": form,
+        "particles": particles, "workload": "dpd-standard", "skin": skin, "time_step": time_step,
+        "mode": "hot" if skin > 0 else "graph", "steps": 20 if skin > 0 else 2,
+        "phases_ms": phases, "outcome": {"steps_done": round(1e3 / median)},
+    }  # fmt: skip
+    return step_record(median, **about | changes)
 
 
 def size_records() -> list[dict[str, Any]]:
