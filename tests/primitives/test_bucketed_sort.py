@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sorted_cells import sorted_right
+from sorted_cells import GRID, conforms, particles_of, sorted_right
 
 import gpubench
-from gpubench import registry
 from gpubench.algorithms import cell_search, counting_sort
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives.bucketed_sort import GROUP, BucketedSort, Shape, Tile
-from gpubench.verify.conformance import run_conformance
 from gpubench.workloads.dpd import DPDStandard
 
 pytestmark = pytest.mark.second_runtime
-
-GRID = Grid((30, 7, 5), (-1.0, 0.0, 2.0), (6.0, 3.5, 2.5))
 
 
 class SmallSort(BucketedSort):
@@ -33,20 +28,8 @@ class SmallSort(BucketedSort):
     shapes = (Shape(tile, 32, 2, 1, 40, 256, 64), Shape(tile, 32, 4, 1, 80, 256, 4096))
 
 
-def particles_of(kind: str, particles: int) -> np.ndarray:
-    """Return positions that lie evenly in the box, mostly in a corner, or in one cell."""
-    unit = np.random.default_rng(7).random((particles, 3), np.float32)
-    if kind == "corner":
-        unit[particles // 4 :] *= 0.2
-    if kind == "cell":
-        unit *= 0.01
-    positions = np.zeros((particles, 4), np.float32)
-    positions[:, :3] = np.float32(GRID.low) + unit * np.float32(GRID.size)
-    return positions
-
-
 @pytest.mark.parametrize("sort", [BucketedSort, SmallSort])
-@pytest.mark.parametrize("kind", ["even", "corner", "cell"])
+@pytest.mark.parametrize("kind", ["even", "corner", "first cell"])
 @pytest.mark.parametrize("particles", [0, 1, 127, 2300])
 def test_particles_lie_in_the_order_of_their_cells(
     device: Device, sort: type[BucketedSort], kind: str, particles: int
@@ -80,7 +63,7 @@ def test_each_shape_sorts_more_than_a_tile(device: Device, number: int):
 def test_a_bucket_holds_what_a_block_sorts_and_no_more(device: Device, more: int):
     most = SmallSort.shapes[0].most
     sorts = SmallSort(device, most + more, GRID)
-    sorted_right(device, sorts, particles_of("cell", most + more), GRID)
+    sorted_right(device, sorts, particles_of("first cell", most + more), GRID)
     assert sorts.large_buckets() == (more > 0)
 
 
@@ -201,16 +184,13 @@ def test_two_levels_are_those_of_gather(device: Device):
         counting_sort.CountingSort(device, 10, GRID, "gather", {"levels": 3})
 
 
-@pytest.mark.parametrize("algorithm", ["counting-sort", "search-counting-sort"])
+@pytest.mark.parametrize(
+    ("algorithm", "form"), [("counting-sort", "gather"), ("search-counting-sort", "count")]
+)
 def test_algorithms_over_two_levels_conform(
-    device: Device, algorithm: str, monkeypatch: pytest.MonkeyPatch
+    device: Device, algorithm: str, form: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Also from small inputs."""
     monkeypatch.setattr(cell_search.CellSearch, "preferred_form", lambda *_: "gather")
     monkeypatch.setattr(counting_sort, "BucketedSort", SmallSort)
-    cls = registry.algorithms()[algorithm]
-    form = {"counting-sort": "gather", "search-counting-sort": "count"}[algorithm]
-    made = partial(cls, device, form=form, parameters={**cls.conformance_parameters, "levels": 2})
-    results = run_conformance(made, cls.family)
-    assert {result.status for result in results} <= {"ok", "skipped"}, results
-    assert sum(result.status == "ok" for result in results) > 10
+    conforms(device, algorithm, form, levels=2)
