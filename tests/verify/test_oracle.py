@@ -634,27 +634,19 @@ class TestSampled:
         assert not near[sorted(inside)].any()
 
     def test_one_neighbour_for_another_of_a_sample(self, drawn) -> None:
-        """The counts are right, the lists are not, and both sides agree on that."""
+        """The counts are right, the lists are not: they have a stranger, or a neighbour twice."""
         oracle, near, inside = drawn
         counts, offsets, neighbours = rows(near)
-        i = next((i for i in sorted(inside) if 0 < counts[i] < 499), None)
-        if i is None:
-            return
-        wrong = neighbours.copy()
-        wrong[offsets[i]] = np.flatnonzero(~near[i] & (np.arange(500) != i))[0]
-        assert_says(oracle.check_list(counts, offsets, wrong), "is missing|should not be listed")
-
-    def test_a_doubled_pair_of_a_sample(self, drawn) -> None:
-        oracle, near, inside = drawn
-        counts, offsets, neighbours = rows(near)
-        i = next((i for i in sorted(inside) if counts[i] > 1), None)
-        if i is None:
-            return
-        wrong = neighbours.copy()
-        wrong[offsets[i]] = wrong[offsets[i] + 1]
-        assert_says(
-            oracle.check_list(counts, offsets, wrong), f"particle {i} has neighbour .* twice"
-        )
+        for i in [i for i in sorted(inside) if 0 < counts[i] < 499][:1]:
+            wrong = neighbours.copy()
+            wrong[offsets[i]] = np.flatnonzero(~near[i] & (np.arange(500) != i))[0]
+            said = oracle.check_list(counts, offsets, wrong)
+            assert_says(said, "is missing|should not be listed")
+        for i in [i for i in sorted(inside) if counts[i] > 1][:1]:
+            wrong = neighbours.copy()
+            wrong[offsets[i]] = wrong[offsets[i] + 1]
+            said = oracle.check_list(counts, offsets, wrong)
+            assert_says(said, f"particle {i} has neighbour .* twice")
 
     def test_a_one_sided_pair_anywhere(self, drawn) -> None:
         oracle, near, inside = drawn
