@@ -86,7 +86,8 @@ def run(monkeypatch):
 
     def call(measured, **options):
         environment = options.pop("environment", GPU)
-        monkeypatch.setattr(procedure, "describe", lambda code, device: environment)
+        of = {"base": environment, "head": options.pop("of_head", environment)}
+        monkeypatch.setattr(procedure, "describe", lambda code, device: of[code.name])
         monkeypatch.setattr(procedure, "ProcessPairs", measured)
         given = {
             "threshold": None, "confidence": 0.99, "seconds": FAR, "force": False,
@@ -240,17 +241,10 @@ def test_the_threshold_is_that_of_the_device_unless_the_user_says(
     assert verdicts(found) == {"a": verdict}
 
 
-def test_what_cannot_be_compared_is_refused_after_one_pair(run, monkeypatch):
+def test_what_cannot_be_compared_is_refused_after_one_pair(run):
     measured = Measured(same=1.0)
     other = GPU | {"device": {**GPU["device"], "nvcc": "another"}}
-    by_name = {CODES[0].name: GPU, CODES[1].name: other}
-    call = lambda **options: compare_codes(  # noqa: E731
-        CODES, JOB, threshold=None, confidence=0.99, seconds=FAR,
-        on_begin=lambda _: None, on_pair=lambda *_: None, **options,
-    )  # fmt: skip
-    monkeypatch.setattr(procedure, "ProcessPairs", measured)
-    monkeypatch.setattr(procedure, "describe", lambda code, device: by_name[code.name])
     with pytest.raises(UserError, match="different compiler"):
-        call(force=False)
+        run(measured, of_head=other)
     assert measured.seeds == [0] and measured.closed
-    assert len(call(force=True).matched.differences) == 1
+    assert len(run(measured, of_head=other, force=True).matched.differences) == 1
