@@ -1,47 +1,26 @@
-"""The checks of the fluid held by constraints run, and notice what is wrong."""
+"""The checks of the fluid held by constraints notice what is wrong."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from tiny_checks import tiny_run
 
 from gpubench.physics import constraint
 from gpubench.physics_checks import constraint as checks
 from gpubench.physics_checks.constraint_solution import SolvedSecond, gain
-from gpubench.physics_checks.runner import FAMILIES, run_check
 from gpubench.workloads.constraint_fluid import ConstraintFluid
-
-BY_NAME = {check.name: check for check in FAMILIES["constraint-fluid"]}
-TINY: dict[str, dict[str, Any]] = {
-    "gradient": {"particles": 300},
-    "steps": {"particles": 300, "span": 2},
-    "momentum": {"particles": 300, "span": 2},
-    "energy": {"particles": 300, "span": 20.0},
-}
-
-
-@pytest.fixture(scope="module")
-def intel(open_once):
-    return open_once("opencl:intel")
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_what_is_exact_is_right_at_any_size(intel, name):
-    run = run_check(BY_NAME[name], intel, TINY[name])
-    assert set(run.verdicts) <= {"agrees", "recorded"}, (run.failure, run.findings)
 
 
 def test_a_kernel_that_differs_in_g_and_its_gradient_is_noticed(intel, monkeypatch):
     original = constraint.spline_slope
     monkeypatch.setattr(constraint, "spline_slope", lambda r: 1.001 * original(r))
-    findings = run_check(BY_NAME["gradient"], intel, TINY["gradient"]).findings
+    findings = tiny_run("constraint-fluid", intel, "gradient").findings
     assert [each.verdict for each in findings] == ["agrees", "differs", "agrees"]
 
 
 def test_a_wrong_step_is_noticed_and_named(intel, monkeypatch):
     monkeypatch.setattr(ConstraintFluid, "check", lambda self: "it is wrong")
-    (finding,) = run_check(BY_NAME["steps"], intel, TINY["steps"]).findings
+    (finding,) = tiny_run("constraint-fluid", intel, "steps").findings
     assert finding.verdict == "differs"
     assert "'solver': 'jacobi'}: it is wrong" in finding.note
 
@@ -49,7 +28,7 @@ def test_a_wrong_step_is_noticed_and_named(intel, monkeypatch):
 def test_impulses_that_walls_do_not_give_are_noticed(intel, monkeypatch):
     original = checks.within_walls
     monkeypatch.setattr(checks, "within_walls", lambda *a: (original(*a)[0], 0.9 * original(*a)[1]))
-    findings = run_check(BY_NAME["momentum"], intel, TINY["momentum"]).findings
+    findings = tiny_run("constraint-fluid", intel, "momentum").findings
     assert [each.verdict for each in findings] == ["agrees", "differs"]
 
 
@@ -66,7 +45,7 @@ def test_times_are_compared_at_the_same_error():
 
 def test_the_longest_stable_step_is_found(intel):
     sizes = {"constraint_steps": [1.0, 12.0], "sph_steps": [0.8, 4.0], "machs": [0.2], "passes": 2}
-    found = run_check(BY_NAME["solution"], intel, {"particles": 300, "depth": 0.2, **sizes})
+    found = tiny_run("constraint-fluid", intel, "solution", **sizes)
     assert found.failure is None
     longest = {each.quantity.split(": ")[1]: each for each in found.findings[:2]}
     assert [each.value for each in longest.values()] == [1.0, 0.8]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_algorithms import ENVIRONMENT
 from fakes import FakeDevice
+from tiny_checks import TINY, of, tiny_run
 from typer.testing import CliRunner
 
 import gpubench.devices
@@ -17,7 +19,7 @@ from gpubench import workloads
 from gpubench.base.errors import UserError
 from gpubench.cli import app
 from gpubench.evidence import physics_results
-from gpubench.evidence.physics_results import CheckRun, Finding, Reference
+from gpubench.evidence.physics_results import Finding, Reference
 from gpubench.physics.fits import Estimate
 from gpubench.physics.fluid import Fluid
 from gpubench.physics.mixing import viscous_growth_rate
@@ -31,82 +33,57 @@ from gpubench.physics_checks import (
     transport,
 )
 from gpubench.physics_checks.check import Check, CheckOutcome, found
-from gpubench.physics_checks.runner import FAMILIES, run_check
+from gpubench.physics_checks.runner import FAMILIES
 from gpubench.problems.cells.contract import CellList
 from gpubench.workloads.dpd import DPDRayleighTaylor
 
-BY_NAME = {check.name: check for check in FAMILIES["dpd"]}
-# Sizes for a second or two, at which only what is exact is known.
-TINY: dict[str, dict[str, Any]] = {
-    "pair-noise": {"pairs": 5000},
-    "steps": {"particles": 800},
-    "momentum": {"particles": 300, "steps": 300},
-    "energy": {"particles": 300, "span": 2.0},
-    "trajectories": {"particles": 700, "steps": 4},
-    "temperature": {"particles": 500, "span": 12.8, "integrators": ["velocity-verlet"]},
-    "noise-generators": {"particles": 400, "span": 12.8},
-    "structure": {"particles": 600, "snapshots": 4, "reach": 2.5, "distributions": 2},
-    "self-diffusion": {"particles": 600, "span": 4.0},
-    "viscosity": {"particles": 1000, "span": 8.0},
-    "domains-2d": {"dimensions": 2, "particles": 900, "span": 70.0, "runs": 1, "regimes": 1},
-    "domains-3d": {"dimensions": 3, "particles": 2000, "span": 30.0, "runs": 2, "regimes": 1},
-    "mixing": {"particles": [1500], "depths": [3.0], "span": 60.0},
-    "single-mode": {
-        "wavelength": 16.0, "depth": 3.0, "repulsion": 32.0, "runs": 2,
-        "tension_particles": 1200, "tension_snapshots": 4,
-    },
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def intel(open_once):
-    return open_once("opencl:intel")
+# Steps and trajectories of DPD have quick tests of their own, of the workloads.
+EXACT = [
+    *(("dpd", name) for name in ("pair-noise", "momentum", "energy")),
+    *(("sph", name) for name in ("kernels", "steps", "exchange")),
+    *(("constraint-fluid", name) for name in ("gradient", "steps", "momentum", "energy")),
+]
 
 
 @pytest.fixture(scope="module")
 def tiny(intel):
     """Each check as it runs at its tiny size, once."""
-    found: dict[str, CheckRun] = {}
-
-    def get(name: str) -> CheckRun:
-        if name not in found:
-            found[name] = run_check(BY_NAME[name], intel, TINY[name])
-        return found[name]
-
-    return get
-
-
-def of(run: CheckRun, words: str) -> Finding:
-    """Return the only finding of which the quantity has these words."""
-    (one,) = [finding for finding in run.findings if words in finding.quantity]
-    return one
+    return cache(lambda family, name: tiny_run(family, intel, name))
 
 
 # The long tests of the documents run every check that has a quick size; the last has none.
 @pytest.mark.parametrize(
-    "name", ["pair-noise", pytest.param("single-mode", marks=pytest.mark.long)]
+    ("family", "name"),
+    [
+        ("dpd", "pair-noise"),
+        pytest.param("dpd", "single-mode", marks=pytest.mark.long),
+        ("sph", "kernels"),
+        ("sph", "steps"),
+        ("sph", "exchange"),
+    ],
 )
-def test_every_check_comes_to_an_end_and_can_be_kept(tiny, name, tmp_path):
-    run = tiny(name)
+def test_every_check_comes_to_an_end_and_can_be_kept(tiny, family, name, tmp_path):
+    run = tiny(family, name)
     assert run.failure is None
-    assert run.findings and run.setting == TINY[name] and run.seconds > 0
-    found = physics_results.CheckResults("dpd", "quick", ENVIRONMENT, [run])
+    assert run.findings and run.setting == TINY[family][name] and run.seconds > 0
+    found = physics_results.CheckResults(family, "quick", ENVIRONMENT, [run])
     physics_results.save(found, tmp_path / "found.json")
     kept = physics_results.load(tmp_path / "found.json").checks[0]
     assert [each.verdict for each in kept.findings] == [each.verdict for each in run.findings]
 
 
-# Steps and trajectories have quick tests of their own, of the workloads.
-@pytest.mark.parametrize("name", ["pair-noise", "momentum", "energy"])
-def test_what_is_exact_is_right_at_any_size(tiny, name):
-    assert set(tiny(name).verdicts) <= {"agrees", "recorded"}, tiny(name).findings
+@pytest.mark.parametrize(("family", "name"), EXACT)
+def test_what_is_exact_is_right_at_any_size(tiny, family, name):
+    run = tiny(family, name)
+    assert set(run.verdicts) <= {"agrees", "recorded"}, (run.failure, run.findings)
 
 
-def test_sizes_are_what_the_checks_take():
-    for check in FAMILIES["dpd"]:
+@pytest.mark.parametrize("family", ["dpd", "sph"])
+def test_sizes_are_what_the_checks_take(family):
+    for check in FAMILIES[family]:
         for size in (check.long, check.quick):
-            assert size is None or size.keys() == TINY[check.name].keys(), check.name
-    assert len(BY_NAME) == len(FAMILIES["dpd"])
+            assert size is None or size.keys() == TINY[family][check.name].keys(), check.name
+    assert len({check.name for check in FAMILIES[family]}) == len(FAMILIES[family])
 
 
 # What is wrong is noticed
@@ -122,7 +99,7 @@ def test_a_partner_that_draws_another_number_is_noticed(intel, monkeypatch):
         return values
 
     monkeypatch.setattr(exactness, "_drawn", lopsided)
-    run = run_check(BY_NAME["pair-noise"], intel, TINY["pair-noise"])
+    run = tiny_run("dpd", intel, "pair-noise")
     assert of(run, "noise-philox: numbers that differ").value == 1
     assert of(run, "noise-philox: numbers that differ").verdict == "differs"
 
@@ -136,7 +113,7 @@ def test_another_trajectory_is_noticed_and_named(intel, monkeypatch):
             original(device, setup, steps) + (b"!" if setup.algorithm == "radix-grid" else b"")
         ),
     )
-    run = run_check(BY_NAME["trajectories"], intel, TINY["trajectories"])
+    run = tiny_run("dpd", intel, "trajectories")
     assert run.verdicts == ["differs"]
     assert "differs: radix-grid" in run.findings[0].note
     assert "device-loop needs CUDA" in run.findings[0].note
@@ -152,7 +129,7 @@ def test_a_leak_of_momentum_is_noticed(intel, monkeypatch):
         return now
 
     monkeypatch.setattr(workloads.dpd.DPD, "snapshot", leaking)
-    run = run_check(BY_NAME["momentum"], intel, TINY["momentum"])
+    run = tiny_run("dpd", intel, "momentum")
     assert of(run, "random walk").verdict == "differs"
 
 
@@ -167,7 +144,7 @@ def test_an_energy_that_drifts_is_noticed(intel, monkeypatch):
         return original(device, workload, particles, seed, **parameters)
 
     monkeypatch.setattr(exactness, "make", rubbing)
-    run = run_check(BY_NAME["energy"], intel, TINY["energy"])
+    run = tiny_run("dpd", intel, "energy")
     assert of(run, "drift").verdict == "differs"
 
 
@@ -180,7 +157,7 @@ def test_a_wrong_step_is_noticed_and_named(intel, monkeypatch):
         return found
 
     monkeypatch.setattr(Fluid, "packed", stronger)
-    run = run_check(BY_NAME["steps"], intel, TINY["steps"])
+    run = tiny_run("dpd", intel, "steps")
     assert run.verdicts == ["differs"]
     assert run.findings[0].value == 15
     assert "dpd-rayleigh-taylor, leap-frog: step 20: the force" in run.findings[0].note
@@ -190,7 +167,7 @@ def test_a_wrong_step_is_noticed_and_named(intel, monkeypatch):
 def test_a_hotter_fluid_is_noticed(intel, monkeypatch):
     original = simulations.make
     monkeypatch.setattr(equilibrium, "make", lambda *a, **k: original(*a, **{**k, "friction": 4.0}))
-    run = run_check(BY_NAME["temperature"], intel, TINY["temperature"])
+    run = tiny_run("dpd", intel, "temperature")
     assert "differs" in run.verdicts
 
 
@@ -204,7 +181,7 @@ def test_a_hotter_fluid_is_noticed(intel, monkeypatch):
     ],
 )
 def test_a_size_that_tells_nothing_is_a_failure_in_words(intel, name, changes, message):
-    run = run_check(BY_NAME[name], intel, {**TINY[name], **changes})
+    run = tiny_run("dpd", intel, name, **changes)
     assert run.verdicts == ["failed"]
     assert re.search(message, run.failure or "")
 

@@ -104,11 +104,6 @@ def test_right_steps_are_right(device, case, algorithm, form):
         assert do_step(simulation).problem() is None
 
 
-@pytest.fixture(scope="module")
-def intel(open_once):
-    return open_once("opencl:intel")
-
-
 @pytest.fixture
 def step(intel):
     """A step with contacts, spinning bodies and all that."""
