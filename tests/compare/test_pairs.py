@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 from compare_results import record
+from study_texts import study_text
 
 from gpubench.base.errors import UserError
 from gpubench.compare import pairs
@@ -18,21 +19,7 @@ from gpubench.compare.worker import PROTOCOL
 from gpubench.evidence.records import as_json, identity_of
 from gpubench.studies.plan import cell_key
 
-TEXT = """
-title = "Tiny"
-question = "Is it as fast as it was?"
-seed = 3
-[[sweeps]]
-name = "cells"
-particles = [4096]
-per_cell = [4]
-distribution = ["uniform"]
-order = ["random"]
-modes = ["hot"]
-[[subjects]]
-algorithm = "atomic-list"
-form = "one-pass"
-"""
+TEXT = study_text("atomic-list one-pass", particles=[4096], per_cell=[4], modes=["hot"])
 VARIANTS = ((1, 0), (20, 0)), ((1, 0), (20, 3))
 
 

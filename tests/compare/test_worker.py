@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 import pytest
 from fake_algorithms import ALGORITHMS, ENVIRONMENT, BrokenSort
 from fakes import FakeDevice
+from study_texts import study_text
 
 from gpubench import registry
 from gpubench.base.errors import DeviceUnavailable, UserError
@@ -19,18 +20,6 @@ from gpubench.compare import worker
 from gpubench.compare.worker import PROTOCOL, Sampler
 
 PLAIN = [[1, 0]]
-HEAD = """
-title = "A study"
-question = "Which?"
-seed = 7
-[[sweeps]]
-name = "table"
-particles = [64]
-per_cell = [4]
-distribution = ["uniform"]
-order = ["random"]
-modes = {modes}
-"""
 
 
 class LateSort(BrokenSort):
@@ -60,10 +49,7 @@ def fakes(monkeypatch):
 
 
 def study(*subjects, modes=("hot",)):
-    """Return the text of a study; subjects are an algorithm, or an algorithm and its form."""
-    pairs = [name.split() if " " in name else (name, "plain") for name in subjects]
-    listed = [f'[[subjects]]\nalgorithm = "{name}"\nform = "{form}"' for name, form in pairs]
-    return "\n".join([HEAD.format(modes=json.dumps(modes)), *listed])
+    return study_text(*subjects, particles=[64], per_cell=[4], modes=modes)
 
 
 def made(text, device=None, variants=PLAIN, only=None):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_algorithms import ENVIRONMENT, RightSort
 from fakes import FakeDevice
+from study_texts import study_text
 
 from gpubench import registry
 from gpubench.core.algorithm import Form
@@ -17,28 +17,11 @@ from gpubench.problems.cells.contract import CellListUpdate, SortedCells
 from gpubench.problems.neighbours import pairs
 from gpubench.problems.neighbours.contract import HostSearch, Neighbours
 from gpubench.studies import runner
-from gpubench.studies.runner import measure, plan
+from gpubench.studies.plan import Group, plan
+from gpubench.studies.runner import measure
 from gpubench.studies.study import parse_study
 
 BUDGET = Budget(seconds_per_task=0.001, min_samples=6, max_samples=6, max_batch=2)
-STUDY = """
-title = "A study"
-question = "Which?"
-seed = 7
-[[sweeps]]
-name = "table"
-particles = [64]
-per_cell = [4]
-moved = [9]
-destination = ["random"]
-distribution = ["uniform"]
-order = ["random"]
-modes = {modes}
-inputs = {inputs}
-[[subjects]]
-algorithm = "{name}"
-form = "plain"
-"""
 
 
 class OnceSort(RightSort):
@@ -195,13 +178,22 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "environment", lambda device: ENVIRONMENT)
 
 
+def planned(*subjects: str, inputs: int = 1, modes: tuple[str, ...] = ("hot",)) -> Group:
+    """Return the only input of a study, to be measured."""
+    text = study_text(
+        *subjects, particles=[64], per_cell=[4], moved=[9], destination=["random"],
+        modes=modes, inputs=inputs,
+    )  # fmt: skip
+    (group,) = plan(parse_study("one", text))
+    return group
+
+
 def measured(
     name: str, inputs: int = 1, modes: tuple[str, ...] = ("hot", "graph")
 ) -> tuple[FakeDevice, Any]:
     """Measure in some modes; return the device, and a record of them, which all say the same."""
     device = FakeDevice()
-    text = STUDY.format(name=name, inputs=inputs, modes=json.dumps(modes))
-    (group,) = plan(parse_study("one", text))
+    group = planned(name, inputs=inputs, modes=modes)
     first, *others = measure(group, group.items, device, BUDGET, lambda final: None)
     assert all(other.reason == first.reason for other in others)
     return device, first
@@ -243,10 +235,7 @@ def test_a_list_that_goes_wrong_beside_a_right_one_has_no_time(
 ) -> None:
     """Both passed before they were timed: then rows are compared with those that passed."""
     monkeypatch.setattr(pairs, "FULL_PARTICLES", 64 if all_pairs else 0)
-    subjects = "[[subjects]]\nalgorithm = {}\nform = {}\n"
-    text = STUDY.format(name="list-search", inputs=1, modes='["hot"]').replace("plain", "list")
-    text += subjects.format('"slipping-search"', '"list"')
-    (group,) = plan(parse_study("one", text))
+    group = planned("list-search list", "slipping-search list")
     right, slipped = measure(group, group.items, FakeDevice(), BUDGET, lambda final: None)
     assert (right.status, right.reason) == ("ok", None)
     assert slipped.status == "wrong" and slipped.reason.startswith("after timing: ")
