@@ -8,32 +8,23 @@ import numpy as np
 import pytest
 from fake_algorithms import ALGORITHMS, ENVIRONMENT
 from fakes import FakeDevice
+from study_texts import study_text
 
 import gpubench.devices
 import gpubench.report
 from gpubench import __version__, registry
 from gpubench.base import paths
 from gpubench.base.errors import DeviceUnavailable, UserError
-from gpubench.cli import app
 from gpubench.devices.base import DeviceReport
 from gpubench.evidence import results
 from gpubench.measure.sampling import Budget
 from gpubench.studies import runner, study
 from gpubench.verify import conformance
 
-STUDY = """
-title = "A study"
-question = "Which?"
-seed = 7
-[[sweeps]]
-name = "table"
-particles = [64]
-per_cell = [1, 4]
-distribution = ["uniform"]
-order = ["random"]
-modes = ["hot"]
-quick = { per_cell = [4] }
-"""
+STUDY = study_text(
+    "right-sort", "wrong-sort",
+    particles=[64], per_cell=[1, 4], modes=["hot"], quick={"per_cell": [4]},
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -51,11 +42,7 @@ def fakes(monkeypatch, tmp_path, device):
             raise DeviceUnavailable(f"no device {spec!r}: try cuda")
         return device
 
-    subjects = "".join(
-        f"[[subjects]]\nalgorithm = '{name}'\nform = 'plain'\n"
-        for name in ("right-sort", "wrong-sort")
-    )
-    parsed = study.parse_study("a-study", STUDY + subjects)
+    parsed = study.parse_study("a-study", STUDY)
 
     def load_study(name):
         registry.require_known("study", name, ["a-study"])
@@ -69,25 +56,14 @@ def fakes(monkeypatch, tmp_path, device):
     monkeypatch.setattr(runner, "Budget", lambda: Budget(0.001, 6, 6))
 
 
-@pytest.fixture
-def gpubench_command(monkeypatch, capsys):
-    """Return a function that runs a command line and returns exit status, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gpubench", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
-
-
 def written(folder):
     return sorted(str(p.relative_to(folder)) for p in Path(folder).rglob("*"))
 
 
 # Bad input
+
+
+UNIT_BOX = ("--box", "1,1,1", "--cell-size", "1")
 
 
 @pytest.mark.parametrize(
@@ -112,18 +88,12 @@ def written(folder):
         (["check", "--mesh", "x.npy", "--mesh", "y.npy"], "no file x.npy"),
         (["check", "--mesh", "x.npy", "--box", "1,1,1"], "either --positions or --mesh"),
         (["check", "--positions", "absent.npy"], "needs --box"),
-        (
-            ["check", "--positions", "absent.npy", "--box", "1,1,1", "--cell-size", "1"],
-            "cannot read absent.npy: No such file",
-        ),
+        (["check", "--positions", "x.npy", *UNIT_BOX], "cannot read x.npy: No such file"),
         (["check", "--positions", "x", "--box", "1,1", "--cell-size", "1"], "three numbers"),
         (["check", "--positions", "x", "--box", "1,a,1", "--cell-size", "1"], "three numbers"),
         (["check", "--positions", "x", "--box", "1,1,nan", "--cell-size", "1"], "a box"),
         (["check", "--positions", "x", "--box", "1,1,1", "--cell-size", "-1"], "cell size"),
-        (
-            ["check", "--positions", "x", "--box", "1,1,1", "--cell-size", "1", "--periodic", "w"],
-            "--periodic takes axes",
-        ),
+        (["check", "--positions", "x", *UNIT_BOX, "--periodic", "w"], "--periodic takes axes"),
         (["report"], "no results yet"),
         (["report", "absent.json"], "cannot read absent.json"),
     ],
@@ -309,9 +279,7 @@ def test_check_on_given_particles(gpubench_command, tmp_path):
 )
 def test_check_refuses_bad_particles(gpubench_command, array, message):
     np.save("bad.npy", array)
-    code, out, err = gpubench_command(
-        "check", "--positions", "bad.npy", "--box", "1,1,1", "--cell-size", "1"
-    )
+    code, out, err = gpubench_command("check", "--positions", "bad.npy", *UNIT_BOX)
     assert (code, out) == (2, "")
     assert message in err and err.count("\n") == 1
 
@@ -319,9 +287,7 @@ def test_check_refuses_bad_particles(gpubench_command, array, message):
 @pytest.mark.parametrize("content", [b"", b"hello", b"\x93NUMPY\x01\x00", b"PK\x03\x04"])
 def test_check_refuses_a_file_that_is_no_array(gpubench_command, content):
     Path("bad.npy").write_bytes(content)
-    code, _, err = gpubench_command(
-        "check", "--positions", "bad.npy", "--box", "1,1,1", "--cell-size", "1"
-    )
+    code, _, err = gpubench_command("check", "--positions", "bad.npy", *UNIT_BOX)
     assert code == 2 and err.startswith("gpubench: cannot read bad.npy: ")
     assert err.count("\n") == 1
 
@@ -338,9 +304,7 @@ def test_check_refuses_too_few_cells_along_a_periodic_axis(gpubench_command):
 
 def test_check_refuses_several_arrays(gpubench_command):
     np.savez("two.npz", a=np.zeros((2, 3)), b=np.zeros((2, 3)))
-    code, _, err = gpubench_command(
-        "check", "--positions", "two.npz", "--box", "1,1,1", "--cell-size", "1"
-    )
+    code, _, err = gpubench_command("check", "--positions", "two.npz", *UNIT_BOX)
     assert code == 2 and "numpy.save" in err and err.count("\n") == 1
 
 

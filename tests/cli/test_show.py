@@ -113,17 +113,8 @@ def test_an_unknown_format_is_refused(file):
 
 def test_run_ends_with_what_it_measured(tmp_path, monkeypatch, environment_once):
     monkeypatch.setattr("gpubench.studies.runner.environment", environment_once)
-    words = [
-        "run",
-        "rozen2008-table3",
-        "--quick",
-        "--device",
-        "opencl:intel",
-        "--per-cell",
-        "4",
-        "--moved",
-        "41",
-    ]
+    table = "run rozen2008-table3 --quick --device opencl:intel --per-cell 4 --moved 41"
+    words = table.split()
     only = ["--algorithms", "fixed-capacity,counting-sort", "--out", str(tmp_path)]
     done = CliRunner().invoke(app, [*words, "--particles", "512,1024", *only])
     assert done.exit_code == 0, done.output

@@ -9,6 +9,7 @@ import pytest
 from fake_algorithms import ALGORITHMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from study_texts import study_text
 
 from gpubench import registry
 from gpubench.studies.design import spread_points
@@ -18,23 +19,12 @@ from gpubench.studies.study import StudyError, parse_study
 
 LEVELS, SCALES = (6, 4, 3, 3), (True, True, False, False)
 
-STUDY = """
-title = "A study"
-question = "Which?"
-seed = 7
-[[sweeps]]
-name = "spread"
-points = 14
-particles = [64, 128, 256, 512]
-per_cell = [0.5, 1, 2]
-distribution = ["uniform", "clusters", "free-surface"]
-order = ["random", "morton"]
-modes = ["hot"]
-quick = { particles = [64, 128], points = 9 }
-[[subjects]]
-algorithm = "right-sort"
-form = "plain"
-"""
+STUDY = study_text(
+    "right-sort",
+    name="spread", points=14, particles=[64, 128, 256, 512], per_cell=[0.5, 1, 2],
+    distribution=["uniform", "clusters", "free-surface"], order=["random", "morton"],
+    modes=["hot"], quick={"particles": [64, 128], "points": 9},
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
