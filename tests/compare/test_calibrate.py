@@ -58,13 +58,6 @@ def test_much_noise_is_inconclusive():
     assert 0.2 < found.cells["a"].between < 0.4
 
 
-def test_the_smallest_slow_down_found_grows_with_the_noise():
-    smallest = [
-        drawn({"a": pairs(40, noise)}).cells["a"].smallest for noise in (0, 0.01, 0.03, 0.1)
-    ]
-    assert smallest == sorted(smallest) and smallest[0] < smallest[-1]
-
-
 def test_no_slow_down_that_is_tried_may_be_enough():
     assert drawn({"a": pairs(24, noise=3.0)}).cells["a"].smallest is None
 

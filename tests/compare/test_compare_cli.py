@@ -153,15 +153,6 @@ def test_what_is_no_share_is_refused(compare, sides, option, text):
     assert f"{option} takes a fraction between 0 and 1" in err
 
 
-def test_one_file_each_cannot_tell_and_says_what_to_do(compare, tmp_path):
-    for name, factor in (("base", 1.0), ("head", 2.0)):
-        made.write(tmp_path / f"{name}.json", *made.processes(factor))
-    code, out, _ = compare("base.json", "head.json")
-    assert code == 3
-    first = out.splitlines()[0]
-    assert first.startswith("inconclusive: ") and "--processes 4" in first
-
-
 def calibrated(tmp_path, noise):
     """Calibrate the machine of made-up results, with other cells than those; return its folder."""
     name = made.results(record("another-sort")).records[0]
@@ -182,13 +173,6 @@ def test_one_file_each_stands_on_the_calibration_of_the_machine(compare, tmp_pat
     assert compare("base.json", "same.json")[0] == 0
     document = json.loads(compare("base.json", "head.json", "--json")[1])
     assert document["cells"][0]["rests_on"] == "calibration"
-
-
-def test_a_restless_machine_cannot_tell_from_one_file_each(compare, tmp_path):
-    for name, factor in (("base", 1.0), ("head", 1.2)):
-        made.write(tmp_path / f"{name}.json", *made.processes(factor))
-    calibrated(tmp_path, 0.2)
-    assert compare("base.json", "head.json")[0] == 3
 
 
 def test_a_cell_that_is_no_longer_right_comes_first(compare, tmp_path):
