@@ -341,16 +341,6 @@ def test_the_tolerance_is_rounding_and_no_more() -> None:
     )
 
 
-@pytest.mark.parametrize("particles", [300, 64])
-def test_coincident_particles_are_all_neighbours(particles: int) -> None:
-    positions = np.tile(np.float32([1, 1, 11, 0]), (particles, 1))
-    oracle = NeighbourOracle(positions, TORUS, 1.0, exact=True)
-    counts, offsets, neighbours = rows(~np.eye(particles, dtype=bool))
-    assert oracle.check_list(counts, offsets, neighbours) is None
-    counts[7] -= 1
-    assert_says(oracle.check_counts(counts), f"particle 7 has {particles - 2} neighbours")
-
-
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
