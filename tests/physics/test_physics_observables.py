@@ -126,12 +126,6 @@ class TestFits:
         assert Estimate(2.0, 0.5).times(-3) == Estimate(-6.0, 1.5)
         assert str(Estimate(23.6371, 0.0712)) == "23.64 ± 0.071"
 
-    def test_points_on_a_line_have_no_error(self) -> None:
-        x = np.arange(10.0)
-        line = fit_line(x, 3 - 2 * x)
-        assert (line.slope.value, line.intercept.value) == pytest.approx((-2, 3))
-        assert line.slope.error == pytest.approx(0, abs=1e-12)
-
     def test_errors_of_lines_are_those_that_repetitions_show(self) -> None:
         rng = np.random.default_rng(3)
         x = np.linspace(0, 1, 200)
