@@ -25,7 +25,7 @@ from gpubench.studies.plan import Group, cell_key, plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import Subject, Sweep, parse_study
 
-PROTOCOL = 1
+PROTOCOL = 2  # in 1 records are of schema 1
 # Samples are asked for one by one: of a budget, only the warm-up counts.
 BUDGET = Budget(seconds_per_task=0.2, max_samples=100)
 
