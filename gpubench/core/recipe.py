@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
+SCALES = ("names", "size", "number", "with zero", "linear")
+
 
 @dataclass(frozen=True)
 class Words:
     """How people are told of an axis.
 
     heading: what heads its values in a table. label: what stands below it in a figure.
-    phrase: one value or several in a sentence. scale: in a figure, see report.figures.Scale.
+    phrase: one value or several in a sentence. scale: one of SCALES, see report.figures.Scale.
     names: its values in their order, and how a figure writes those that it writes otherwise.
     is_size: whether it is one of the sizes of an input, which titles always tell.
     place: axes of a lower one are told first, those of one in the order of their kind.

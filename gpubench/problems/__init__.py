@@ -14,10 +14,22 @@ from functools import cache
 from gpubench.base import plugins
 from gpubench.base.errors import UserError
 from gpubench.core.problem import Problem
-from gpubench.core.recipe import DeclaredAxis, Recipe, Words, declared_axes
+from gpubench.core.recipe import SCALES, DeclaredAxis, Recipe, Words, declared_axes
 
 # The order of columns where inputs are of several kinds; what is not named comes behind.
 _ORDER = ("particles", "records", "pairs", "matrix", "surfaces", "keys", "meshes", "simulation")
+# What records and the data frame have beside the axes of inputs.
+RESERVED = frozenset({
+    "key", "study", "sweep", "algorithm", "form", "parameters", "device", "input", "drawn",
+    "inputs", "mode", "status", "reason", "samples_ms", "throttled_ms", "throttled_by", "remarks",
+    "stopped", "clocks_sm_mhz", "batch", "median_ms", "ci95_low_ms", "ci95_high_ms", "steps",
+    "particle_steps_per_s", "phases_ms", "bytes_moved", "workspace_bytes", "peak_bytes",
+    "first_call_ms", "declared", "library", "input_hash", "seed", "measured_on", "outcome",
+    "state_before", "state_after", "machine", "backend", "date", "commit", "problem", "task",
+    "answer", "replaces", "low_ms", "high_ms", "timings", "bound", "lost", "rank", "over_best",
+    "is_first", "file", "cells", "kind", "name", "points", "requires", "quick", "subjects",
+    "modes",
+})  # fmt: skip
 _LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # kinds of other packages, from their results
 
 
@@ -40,19 +52,39 @@ def problems() -> dict[str, Problem]:
 @cache
 def _added(additions: tuple[plugins.Addition, ...]) -> dict[str, Problem]:
     found: dict[str, Problem] = {}
-    kinds = dict(own_kinds())
+    known = dict(own_kinds())
     for module in (module for addition in additions for module in addition.modules):
         for cls in vars(module).values():
-            if not _is_problem(cls, module.__name__):
-                continue
-            where = f"{module.__name__}.{cls.__qualname__}"
-            if cls.name in own() or cls.name in found:
-                raise UserError(f"{where} is named {cls.name!r}, as another problem is: rename it")
-            if kinds.setdefault(cls.takes.kind, cls.takes) is not cls.takes:
-                kind = cls.takes.kind
-                raise UserError(f"{where} takes {kind!r}, another kind of that name: rename it")
-            found[cls.name] = cls()
+            if _is_problem(cls, module.__name__):
+                where = f"{module.__name__}.{cls.__qualname__}"
+                if cls.name in own() or cls.name in found:
+                    raise UserError(f"{where}: another problem is named {cls.name!r}: rename it")
+                _require_own_names(where, cls.takes, known)
+                known[cls.takes.kind] = cls.takes
+                found[cls.name] = cls()
     return found
+
+
+def _require_own_names(where: str, kind: type[Recipe], known: Mapping[str, type[Recipe]]) -> None:
+    """Raise UserError where a kind of input, or an axis of it, has the name of something else."""
+    if known.get(kind.kind, kind) is not kind:
+        raise UserError(f"{where}: another kind of input is named {kind.kind!r}: rename it")
+    axes = declared_axes(kind)
+    for role in ("size_axis", "named_by"):
+        if (name := getattr(kind, role)) not in axes:
+            raise UserError(f"{where}: {role} is {name!r}, which is none of {', '.join(axes)}")
+    for name, axis in axes.items():
+        other = next((k for k in known.values() if axis != declared_axes(k).get(name, axis)), None)
+        if other is not None:
+            raise UserError(
+                f"{where}: inputs of the kind {other.kind!r} have another axis {name!r}: rename it"
+            )
+        if name in RESERVED:
+            raise UserError(f"{where}: results have a field named {name!r}: rename the axis")
+        if axis.words and ("{}" not in axis.words.phrase or axis.words.scale not in SCALES):
+            raise UserError(
+                f"{where}: the phrase of {name!r} needs {{}}, and its scale is one of {SCALES}"
+            )
 
 
 def _is_problem(cls: object, module: str) -> bool:

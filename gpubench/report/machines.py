@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.evidence.pooling import by_device, pool, started
 from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
@@ -218,19 +219,23 @@ def _machine(runs: list[Results]) -> Machine:
 def _study_of(name: str, runs: Sequence[Results]) -> Study:
     """Load a study; one that this version does not ship is read from the newest text in results.
 
-    Where there is none, or this version cannot read it, the study has a name alone.
+    Where there is none, the study has a name alone. Where it cannot be read, it also has its title
+    and its question, or the reason: that of a problem outside the package needs nothing else.
     """
     if name in registry.studies():
         return load_study(name)
     texts = [run.study for run in runs if run.records and run.records[0].study == name]
     text = next((text for text in reversed(texts) if text is not None), None)
-    why = ""
+    title, why = name, ""
     if text is not None:
         try:
             return parse_study(name, text)
         except StudyError as error:
             why = f"The study in these results cannot be read: {error}."
-    return Study(name, name, None, None, why, 0, None, (), ())
+            if any(each.kind not in problems.own_kinds() for each in runs[-1].records):
+                data = tomllib.loads(text)
+                title, why = str(data.get("title", name)), str(data.get("question", ""))
+    return Study(name, title, None, None, why, 0, None, (), ())
 
 
 def _day(result: Results) -> str:

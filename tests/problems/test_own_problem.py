@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from gpubench import problems
 from gpubench.cli import app
+from gpubench.evidence.inputs import names
+from gpubench.evidence.records import HEADER
 from gpubench.evidence.results import load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own-problem"
@@ -47,6 +49,7 @@ def test_a_problem_outside_is_checked_measured_shown_reported_and_compared(tmp_p
         assert len(json.loads(found.stdout)["cells"]) == 6
     text = (tmp_path / "report" / "sums.html").read_text()
     assert "Time against largest integer" in text
+    assert "<h1>Prefix sums</h1>" in text and "How fast are prefix sums?" in text
     (path,) = (tmp_path / "out").rglob("*.json")
     assert {record.kind for record in load(path).records} == {"integers"}
 
@@ -62,25 +65,39 @@ def test_a_problem_outside_is_measured_by_ranks(tmp_path):
 
 
 TAKEN = """
-from gpubench.contracts import Problem, Recipe
+from gpubench.contracts import Problem, Recipe, Words, axis, whole
 class Own(Recipe):
-    kind = size_axis = named_by = {kind!r}
-    title = host_bytes = device_bytes = None
+    kind, size_axis, named_by = {kind!r}, {size!r}, "items"
+    items: int = axis(Words("Items", "items", {phrase!r}), whole(1))
+    {axis}: int = axis(Words("Other", "other", "{{}} others"), whole(1), 1)
+Own = __import__("dataclasses").dataclass(frozen=True)(Own)
 class OwnProblem(Problem):
     name, takes = {name!r}, Own
 """
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "said"),
-    [("key-sort", "mine", "is named 'key-sort', as another problem is"),
-     ("mine", "keys", "takes 'keys', another kind of that name")],
-)  # fmt: skip
-def test_a_name_that_is_taken_is_refused(tmp_path, name, kind, said):
+    ("changed", "said"),
+    [
+        ({"name": "key-sort"}, "another problem is named 'key-sort'"),
+        ({"kind": "keys"}, "another kind of input is named 'keys'"),
+        ({"axis": "order"}, "inputs of the kind 'particles' have another axis 'order'"),
+        ({"axis": "seed"}, "results have a field named 'seed'"),
+        ({"size": "n"}, "size_axis is 'n', which is none of items, other"),
+        ({"phrase": "items"}, "the phrase of 'items' needs {}"),
+    ],
+)
+def test_a_name_that_is_taken_or_missing_is_refused(tmp_path, changed, said):
+    usual = {"name": "mine", "kind": "mine", "size": "items", "axis": "other", "phrase": "{} items"}
     with nothing_added(tmp_path, tmp_path):
-        (tmp_path / "taken.py").write_text(TAKEN.format(name=name, kind=kind))
+        (tmp_path / "taken.py").write_text(TAKEN.format(**usual | changed))
         found = CliRunner().invoke(app.app, ["--add", str(tmp_path / "taken.py"), "list"])
         assert said in str(found.exception)
+
+
+def test_no_axis_can_be_named_as_what_results_have_beside_it(shipped_frame):
+    beside = {*HEADER, *shipped_frame.columns, "cells", "kind"} - {*names()}
+    assert beside <= problems.RESERVED
 
 
 def test_an_algorithm_of_no_problem_is_refused(tmp_path):
