@@ -83,7 +83,8 @@ def _require_own_names(where: str, kind: type[Recipe], known: Mapping[str, type[
             raise UserError(f"{where}: results have a field named {name!r}: rename the axis")
         if axis.words and ("{}" not in axis.words.phrase or axis.words.scale not in SCALES):
             raise UserError(
-                f"{where}: the phrase of {name!r} needs {{}}, and its scale is one of {SCALES}"
+                f"{where}: the phrase of {name!r} needs {{}}, and its scale is one of"
+                f" {', '.join(SCALES)}"
             )
 
 
