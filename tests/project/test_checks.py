@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from gpubench import problems, registry
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -42,3 +44,14 @@ def test_an_empty_parametrisation_is_an_error(pytestconfig):
 def test_every_problem_has_an_algorithm():
     asked = {cls.family for cls in registry.algorithms().values()}
     assert {*problems.own()} - asked == {"workload-step"}
+
+
+@pytest.mark.parametrize("name", registry.algorithms())
+def test_a_typical_input_of_every_algorithm_is_described(name):
+    """Its title and memory are seen in progress bars and refusals alone."""
+    cls = registry.algorithms()[name]
+    problem = problems.problems()[cls.family]
+    size = 576 if problem.takes.size_axis == "faces" and "depth" in problem.fixed else 512
+    recipe = problem.takes(**problem.axes_for(cls, size))
+    assert recipe.title and recipe.host_bytes > 0 and recipe.device_bytes > 0
+    assert recipe.identity[problem.takes.size_axis] == size

@@ -62,7 +62,6 @@ class Keys(Recipe):
         )
 
     @property
-    @property
     def title(self) -> str:
         """Size, type, value, order, and what is unusual."""
         parts = [f"{self.key_count:,} keys of {self.key_type}"]
