@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,7 @@ def texts(frame: pd.DataFrame) -> list[Text]:
     For each study on each machine one of the times, input by input, fastest first, if any; and
     one of what has no time, with the reason, each once.
     """
-    rows = [_plain(row) for row in frame.to_dict("records")]
+    rows = as_json(frame)
     found: list[Text] = []
     for (machine, study), of_study in _grouped(rows, "device", "study").items():
         timed = [row for row in of_study if row["status"] == "ok"]
@@ -57,7 +56,8 @@ def markdown(frame: pd.DataFrame) -> str:
 
 def as_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a data frame in plain JSON types; what is missing is None."""
-    return [_plain(row) for row in frame.to_dict("records")]
+    found = frame.astype(object).where(frame.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
 
 
 def _times(rows: Sequence[Row], shared: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -137,16 +137,3 @@ def _grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)
     return found
-
-
-def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a row in plain types; pandas has several values for missing data."""
-    return {str(name): _plain_value(value) for name, value in row.items()}
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, dict | list):
-        return value
-    plain = value.item() if hasattr(value, "item") else value
-    is_missing = plain is None or (isinstance(plain, float) and math.isnan(plain))
-    return None if is_missing or type(plain).__name__ == "NAType" else plain
