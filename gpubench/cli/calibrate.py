@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from gpubench.base.messages import say
 from gpubench.cli import require, values
-from gpubench.cli.options import Compared, From, JsonOption, SlowerRule, compared, rule
-from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.options import Compared, From, JsonOption, SlowerRule, rule
+from gpubench.cli.output import print_json, print_table
 from gpubench.cli.values import opt
 
 if TYPE_CHECKING:
@@ -18,14 +18,12 @@ CALIBRATION = Path("results/local/calibration")
 
 
 def calibrate(
-    what: Annotated[Compared, From(compared)],
+    what: Annotated[Compared, From(Compared)],
     rule: Annotated[SlowerRule, From(rule)],
     pairs: Annotated[
         int, opt("N", "How many pairs of processes to measure.", read=values.count)
     ] = 60,
-    minutes: Annotated[
-        float, opt("M", "Start no further pair after M minutes.", read=values.number)
-    ] = 60.0,
+    minutes: Annotated[float, opt("M", "Start no further pair after M minutes.")] = 60.0,
     comparisons: Annotated[
         int, opt("N", "Number of comparisons to draw from the pairs.", read=values.count)
     ] = 1000,
@@ -39,13 +37,12 @@ def calibrate(
     """
     from gpubench.compare import calibrate as calibrating
     from gpubench.compare import commits
-    from gpubench.compare.pairs import ComparedJob
     from gpubench.evidence import calibration
     from gpubench.evidence.physics_results import free_path
 
     require.one_process("calibrate")
     require.folder("--out", out)
-    job = ComparedJob.of(what.study, what.device, what.selection)
+    job = what.job()
 
     def tell(count: int) -> None:
         say(f"{count} of {pairs} pairs of processes measured")
@@ -65,17 +62,19 @@ def calibrate(
 
 def _print_calibration(found: Calibration) -> None:
     verdicts = found.verdicts
-    table = new_table(
+    columns = (
         "cell", "false alarms", "inconclusive", "extra work", "found",
         "found 9 in 10 from", "between pairs",
     )  # fmt: skip
-    for name, rates in verdicts.cells.items():
-        smallest = "none" if rates.smallest is None else f"{rates.smallest:.1%}"
-        table.add_row(
+    rows = [
+        (
             name, f"{rates.false_alarms:.1%}", f"{rates.cannot_tell:.1%}", f"{rates.slowed:+.1%}",
-            f"{rates.found:.1%}", smallest, f"{rates.between:.2%}",
-        )  # fmt: skip
-    print_table(table)
+            f"{rates.found:.1%}", "none" if rates.smallest is None else f"{rates.smallest:.1%}",
+            f"{rates.between:.2%}",
+        )
+        for name, rates in verdicts.cells.items()
+    ]  # fmt: skip
+    print_table(columns, rows)
     low, high = verdicts.pairs_taken
     print(
         f"{verdicts.comparisons} comparisons drawn from {len(found.started)} pairs, threshold"

@@ -11,9 +11,9 @@ import typer
 from gpubench.base.errors import UserError
 from gpubench.base.messages import say
 from gpubench.base.numbers import read_number
-from gpubench.cli import require, values
+from gpubench.cli import require
 from gpubench.cli.options import DeviceOption, From, JsonOption, PeriodicOption
-from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.output import print_json, print_table
 from gpubench.cli.values import arg, opt
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ class OwnParticles:
     ] = None
     box: Annotated[str | None, opt("X,Y,Z", "Edges of the box of --positions.")] = None
     low: Annotated[str, opt("X,Y,Z", "Lower corner of the box.")] = "0,0,0"
-    cell_size: Annotated[
-        float | None, opt("S", "Shortest edge of a cell: the cutoff.", read=values.number)
-    ] = None
+    cell_size: Annotated[float | None, opt("S", "Shortest edge of a cell: the cutoff.")] = None
     periodic: PeriodicOption = ""
 
     @property
@@ -153,16 +151,15 @@ def _check_algorithms(
 
 def _print_outcomes(outcomes: list[dict[str, Any]]) -> None:
     """Print a row for each form, then the smallest failures that were found."""
-    table = new_table("algorithm", "form", "answers", "cases", "reason")
-    for outcome in outcomes:
-        table.add_row(
-            outcome["algorithm"],
-            outcome["form"],
+    rows = [
+        (
+            outcome["algorithm"], outcome["form"],
             {"ok": "right"}.get(outcome["status"], outcome["status"]),
-            str(len(outcome["cases"]) or ""),
-            outcome["reason"],
+            str(len(outcome["cases"]) or ""), outcome["reason"],
         )
-    print_table(table)
+        for outcome in outcomes
+    ]  # fmt: skip
+    print_table(("algorithm", "form", "answers", "cases", "reason"), rows)
     for outcome in outcomes:
         if shrunk := outcome.get("smallest"):
             say(f"the smallest failure of {outcome['algorithm']} {outcome['form']}:")
@@ -199,18 +196,16 @@ def _check_family(family: str, device: str, as_json: bool, is_long: bool, out: P
 
 def _print_checks(found: CheckResults) -> None:
     """Print a row for each quantity, and one for each check that failed."""
-    table = new_table("check", "quantity", "value", "reference", "verdict", "note")
+    rows = []
     for check in found.checks:
         if check.failure:
-            table.add_row(check.name, "", "", "", "failed", check.failure)
+            rows.append((check.name, "", "", "", "failed", check.failure))
         for finding in check.findings:
             against = finding.reference
             reference = f"{against.value:.4g} ± {against.tolerance:g}" if against else "none"
-            table.add_row(
-                check.name, finding.quantity, finding.written, reference, finding.verdict,
-                finding.note,
-            )  # fmt: skip
-    print_table(table)
+            said = (finding.quantity, finding.written, reference, finding.verdict, finding.note)
+            rows.append((check.name, *said))
+    print_table(("check", "quantity", "value", "reference", "verdict", "note"), rows)
 
 
 def triple(option: str, text: str) -> tuple[float, float, float]:

@@ -14,7 +14,7 @@ import typer
 from gpubench.base.errors import UserError
 from gpubench.cli import require, values
 from gpubench.cli.options import From, JsonOption, words_of
-from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.output import print_json, print_table
 from gpubench.cli.values import opt
 
 if TYPE_CHECKING:
@@ -26,18 +26,13 @@ if TYPE_CHECKING:
 class Asked:
     """The options that describe a question; see `choose.question.Question`."""
 
-    particles: Annotated[int | None, opt("N", "Number of particles.", read=values.whole)] = None
+    particles: Annotated[int | None, opt("N", "Number of particles.")] = None
     per_cell: Annotated[
-        float | None,
-        opt("P", "Particles per cell on average; the cell edge is the cutoff.", read=values.number),
+        float | None, opt("P", "Particles per cell on average; the cell edge is the cutoff.")
     ] = None
     moved: Annotated[
         float | None,
-        opt(
-            "SHARE",
-            "Fraction of the particles, 0 to 1, that changed cells since the build.",
-            read=values.number,
-        ),
+        opt("SHARE", "Fraction of the particles, 0 to 1, that changed cells since the build."),
     ] = None
     task: Annotated[
         str | None,
@@ -64,23 +59,15 @@ class Asked:
     ] = None
     density: Annotated[
         float | None,
-        opt(
-            "D",
-            "In place of --per-cell, with --cutoff: particles per unit of volume.",
-            read=values.number,
-        ),
+        opt("D", "In place of --per-cell, with --cutoff: particles per unit of volume."),
     ] = None
-    cutoff: Annotated[float | None, opt("S", "See --density.", read=values.number)] = None
+    cutoff: Annotated[float | None, opt("S", "See --density.")] = None
     neighbours: Annotated[
         float | None,
-        opt(
-            "K",
-            "In place of --per-cell: neighbours of a particle on average, if uniform.",
-            read=values.number,
-        ),
+        opt("K", "In place of --per-cell: neighbours of a particle on average, if uniform."),
     ] = None
-    keys: Annotated[int | None, opt("N", "Number of keys to sort.", read=values.whole)] = None
-    value_bytes: Annotated[int, opt("W", "Bytes of a key's value.", read=values.whole)] = 4
+    keys: Annotated[int | None, opt("N", "Number of keys to sort.")] = None
+    value_bytes: Annotated[int, opt("W", "Bytes of a key's value.")] = 4
     key_type: Annotated[str, opt("T", "Type of the keys.")] = "uint32"
 
     def question(self) -> Question:
@@ -168,10 +155,7 @@ def _validate(results: list[Path], device: str | None, as_json: bool) -> None:
     if as_json:
         print_json(output.validations_as_json(validations, chooser))
         return
-    table = new_table(*output.VALIDATION_COLUMNS)
-    for row in output.validation_rows(validations):
-        table.add_row(*row)
-    print_table(table)
+    print_table(output.VALIDATION_COLUMNS, output.validation_rows(validations))
 
 
 def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool) -> NoReturn:

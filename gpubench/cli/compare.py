@@ -18,11 +18,10 @@ from gpubench.cli.options import (
     From,
     JsonOption,
     SlowerRule,
-    compared,
     rule,
     words_of,
 )
-from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.output import print_json, print_table
 from gpubench.cli.values import arg, opt
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def compare(
     base: Annotated[
         str, arg("BASE", "Before the change: a file or folder of results, or a commit.")
     ],
-    what: Annotated[Compared, From(compared)],
+    what: Annotated[Compared, From(Compared)],
     rule: Annotated[SlowerRule, From(rule)],
     head: Annotated[
         str | None,
@@ -97,14 +96,13 @@ def _compare_commits(
 ) -> Comparison:
     """Measure two commits, or one and the working tree."""
     from gpubench.compare import commits, procedure
-    from gpubench.compare.pairs import ComparedJob
 
     # What is no path comes first, so that a message is about that.
     by_need = sorted(given, key=lambda name: Path(name).exists())
     root = commits.repository(by_need[0])
     found_commits = {name: commits.find_commit(root, name) for name in by_need}
     names = [found_commits[name] for name in given] + [None] * (2 - len(given))
-    job = ComparedJob.of(what.study, what.device, what.selection)
+    job = what.job()
     ours, theirs = (
         commits.code_of(root, role, name)
         for role, name in zip(("base", "head"), names, strict=True)
@@ -134,10 +132,7 @@ def _show(
     else:
         print(output.headline(comparison))
         if rows := output.table(comparison, every):
-            table = new_table(*output.COLUMNS)
-            for row in rows:
-                table.add_row(*row)
             print()
-            print_table(table)
+            print_table(output.COLUMNS, rows)
         for line in output.notes(comparison):
             print(line)

@@ -6,7 +6,7 @@ import dataclasses
 
 from gpubench.cli import require
 from gpubench.cli.options import JsonOption
-from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.output import print_json, print_table
 
 
 def devices(as_json: JsonOption = False) -> None:
@@ -18,8 +18,5 @@ def devices(as_json: JsonOption = False) -> None:
     if as_json:
         print_json([dataclasses.asdict(device) for device in found])
         return
-    table = new_table("device", "usable", "name")
-    for device in found:
-        usable = "yes" if device.usable else "no"
-        table.add_row(device.spec, usable, device.name if device.usable else device.reason)
-    print_table(table)
+    rows = [(d.spec, "yes", d.name) if d.usable else (d.spec, "no", d.reason) for d in found]
+    print_table(("device", "usable", "name"), rows)

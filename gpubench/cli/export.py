@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from gpubench.cli import require, values
+from gpubench.cli import require
 from gpubench.cli.options import PeriodicOption
 from gpubench.cli.values import arg, opt
 
@@ -16,12 +16,7 @@ def export(
     task: Annotated[str, opt("TASK", "list, which also counts.")] = "list",
     periodic: PeriodicOption = "",
     neighbours: Annotated[
-        float,
-        opt(
-            "K",
-            "Neighbours of a particle, about: the source is fastest with so many.",
-            read=values.number,
-        ),
+        float, opt("K", "Neighbours of a particle, about: the source is fastest with so many.")
     ] = 16,
 ) -> None:
     """Write the source of a search, to take into your own code.

@@ -9,7 +9,7 @@ from gpubench.base.messages import say
 from gpubench.base.user_cache import remembered
 from gpubench.cli import require
 from gpubench.cli.options import JsonOption
-from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.output import print_json, print_table
 from gpubench.cli.values import arg
 
 if TYPE_CHECKING:
@@ -68,23 +68,21 @@ def _print(
 ) -> None:
     """Print a table for each kind that has entries."""
     if algorithms:
-        table = new_table("algorithm", "form", "what it is", "needs")
+        rows = []
         for entry in algorithms:
-            table.add_row(entry["name"], "", entry["summary"], "")
+            rows.append((entry["name"], "", entry["summary"], ""))
             for name, form in entry["forms"].items():
-                table.add_row("", name, form["summary"], ", ".join(form["requires"]))
-        print_table(table)
+                rows.append(("", name, form["summary"], ", ".join(form["requires"])))
+        print_table(("algorithm", "form", "what it is", "needs"), rows)
     if workloads:
-        table = new_table("workload", "what it is")
-        for entry in workloads:
-            table.add_row(entry["name"], entry["summary"])
-        print_table(table)
+        summaries = [(entry["name"], entry["summary"]) for entry in workloads]
+        print_table(("workload", "what it is"), summaries)
     if studies:
-        table = new_table("study", "published in", "question")
-        for entry in studies:
-            published = f"{entry['paper']}, {entry['table']}" if entry["paper"] else ""
-            table.add_row(entry["name"], published, entry["question"])
-        print_table(table)
+        questions = [
+            (e["name"], f"{e['paper']}, {e['table']}" if e["paper"] else "", e["question"])
+            for e in studies
+        ]
+        print_table(("study", "published in", "question"), questions)
 
 
 def _algorithm(algorithm: type[Algorithm]) -> dict[str, Any]:
@@ -92,36 +90,22 @@ def _algorithm(algorithm: type[Algorithm]) -> dict[str, Any]:
         name: {
             "summary": form.summary,
             "requires": sorted(form.requires),
-            "capturable": form.capturable,
-            "reorders": form.reorders,
-            "stable": form.stable,
+            **_fields(form, "capturable", "reorders", "stable"),
         }
         for name, form in algorithm.forms.items()
     }
-    return {
-        "name": algorithm.name,
-        "family": algorithm.family,
-        "summary": algorithm.summary,
-        "source": algorithm.source,
-        "forms": forms,
-        "defaults": dict(algorithm.defaults),
-    }
+    told = _fields(algorithm, "name", "family", "summary", "source")
+    return told | {"forms": forms, "defaults": dict(algorithm.defaults)}
 
 
 def _workload(workload: type[Workload]) -> dict[str, Any]:
-    return {
-        "name": workload.name,
-        "summary": workload.summary,
-        "source": workload.source,
-        "parameters": dict(workload.defaults),
-    }
+    told = _fields(workload, "name", "summary", "source")
+    return told | {"parameters": dict(workload.defaults)}
 
 
 def _study(study: Study) -> dict[str, Any]:
-    return {
-        "name": study.name,
-        "title": study.title,
-        "paper": study.paper,
-        "table": study.table,
-        "question": study.question,
-    }
+    return _fields(study, "name", "title", "paper", "table", "question")
+
+
+def _fields(of: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in names}

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -21,10 +21,14 @@ from gpubench.base.errors import UserError
 from gpubench.base.numbers import read_whole
 from gpubench.base.roles import study_for
 from gpubench.cli import values
-from gpubench.cli.values import Numbers, Wholes, opt
+from gpubench.cli.values import Numbers, Wholes, arg, opt
 from gpubench.studies.selection import Selection
 
+if TYPE_CHECKING:
+    from gpubench.compare.pairs import ComparedJob
+
 RESULTS = Path("results/local")
+KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 DeviceOption = Annotated[
     str,
@@ -50,11 +54,16 @@ AlgorithmsOption = Annotated[
     str | None,
     opt("A,B", "Only these algorithms of the study.", "--algorithms", among="algorithms"),
 ]
-AgainOption = Annotated[
-    float,
-    opt(
-        "M", "Spend up to M minutes on inconclusive measurements.", "--minutes", read=values.number
+ResultsArgument = Annotated[
+    list[Path] | None,
+    arg(
+        "[RESULT]...",
+        "Results files or folders of them. Default: those of `gpubench run`,"
+        " otherwise those of the checkout.",
     ),
+]
+AgainOption = Annotated[
+    float, opt("M", "Spend up to M minutes on inconclusive measurements.", "--minutes")
 ]
 PeriodicOption = Annotated[
     str, opt("AXES", "Axes along which the box repeats: some of xyz, or none.", "--periodic")
@@ -79,15 +88,18 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     makers: dict[str, tuple[Callable[..., Any], list[str]]] = {}
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
-        make = _maker(parameter.annotation)
+        marks = get_args(parameter.annotation)
+        make = next((mark.make for mark in marks if isinstance(mark, From)), None)
         if make is None:
             parameters.append(parameter)
         else:
             own = list(inspect.signature(make, eval_str=True).parameters.values())
             makers[parameter.name] = make, [each.name for each in own]
             parameters += own
-
-    parameters.append(_quiet_parameter())
+    quiet = inspect.Parameter("quiet", KEYWORD_ONLY, default=False, annotation=QuietOption)
+    shown = [each.replace(kind=KEYWORD_ONLY) for each in (*parameters, quiet)]
+    for each in shown:
+        values.let_read(each.annotation)
 
     def call(**given: Any) -> None:
         messages.be_quiet(given.pop("quiet"))
@@ -98,22 +110,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given, **made)
 
     # Typer reads these of a command, whose parameters it passes by name.
-    shown = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in shown}
     call.__name__, call.__doc__ = command.__name__, command.__doc__
     return call
-
-
-def _quiet_parameter() -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter("quiet", kind, default=False, annotation=QuietOption)
-
-
-def _maker(annotation: Any) -> Callable[..., Any] | None:
-    if get_origin(annotation) is not Annotated:
-        return None
-    return next((each.make for each in get_args(annotation) if isinstance(each, From)), None)
 
 
 def selection(
@@ -124,31 +124,20 @@ def selection(
     sweeps: Annotated[str | None, opt("A,B", "Only these sweeps of the study.")] = None,
     particles: Annotated[
         Wholes | None,
-        opt(
-            "N,N",
-            "Numbers of particles, records or pairs, in place of the study's.",
-            read=values.wholes,
-        ),
+        opt("N,N", "Numbers of particles, records or pairs, in place of the study's."),
     ] = None,
     per_cell: Annotated[
-        Numbers | None,
-        opt("P,P", "Particles per cell, in place of the study's.", read=values.numbers),
+        Numbers | None, opt("P,P", "Particles per cell, in place of the study's.")
     ] = None,
     moved: Annotated[
         Wholes | None,
-        opt(
-            "N,N",
-            "Numbers of moved particles, not fractions, in place of the study's.",
-            read=values.wholes,
-        ),
+        opt("N,N", "Numbers of moved particles, not fractions, in place of the study's."),
     ] = None,
     kept: Annotated[
-        Numbers | None,
-        opt("F,F", "Fractions of records kept, in place of the study's.", read=values.numbers),
+        Numbers | None, opt("F,F", "Fractions of records kept, in place of the study's.")
     ] = None,
     inputs: Annotated[
-        int | None,
-        opt("N", "Cycle through N inputs, so that none stays in the cache.", read=values.whole),
+        int | None, opt("N", "Cycle through N inputs, so that none stays in the cache.")
     ] = None,
     parameter: Annotated[
         list[str] | None,
@@ -173,19 +162,7 @@ def selection(
 class Compared:
     """The part of a study that is measured with two codes, and the device."""
 
-    study: str
-    device: str
-    quick: bool | None
-    algorithms: tuple[str, ...] | None
-
-    @property
-    def selection(self) -> dict[str, Any]:
-        """The part of the study, for `compare.pairs.Job`."""
-        return {"quick": self.quick, "algorithms": self.algorithms}
-
-
-def compared(
-    device: DeviceOption = "auto",
+    device: DeviceOption = "auto"
     study: Annotated[
         str | None,
         opt(
@@ -194,15 +171,19 @@ def compared(
             " study for comparisons.",
             among="studies",
         ),
-    ] = None,
-    algorithms: AlgorithmsOption = None,
+    ] = None
+    algorithms: AlgorithmsOption = None
     quick: Annotated[
         bool | None,
         typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
-    ] = None,
-) -> Compared:
-    """Return what is measured of codes that are compared."""
-    return Compared(study or study_for("compare"), device, quick, names_in(algorithms))
+    ] = None
+
+    def job(self) -> ComparedJob:
+        """Return what is measured; raises UserError for what the study does not have."""
+        from gpubench.compare.pairs import ComparedJob
+
+        selection = {"quick": self.quick, "algorithms": names_in(self.algorithms)}
+        return ComparedJob.of(self.study or study_for("compare"), self.device, selection)
 
 
 @dataclass(frozen=True)

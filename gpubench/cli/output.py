@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 PIPE_WIDTH, WIDEST = 160, 240  # of a table where there is no terminal to ask
-
-
-def new_table(*columns: str) -> Table:
-    """Return an empty table with these headings."""
-    from rich.table import Table
-
-    made = Table(box=None, pad_edge=False)
-    for column in columns:
-        made.add_column(column, overflow="fold")
-    return made
 
 
 def console_on(stream: TextIO) -> Console:
@@ -31,8 +21,19 @@ def console_on(stream: TextIO) -> Console:
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
-def print_table(table: Table, console: Console | None = None) -> None:
+def print_table(
+    columns: Iterable[str],
+    rows: Iterable[Iterable[str | None]],
+    title: str | None = None,
+    console: Console | None = None,
+) -> None:
     """Print a table and an empty line, to standard output unless a console is given."""
+    from rich.table import Column, Table
+
+    headings = [Column(name, overflow="fold") for name in columns]
+    table = Table(*headings, title=title, title_justify="left", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
     console = console or console_on(sys.stdout)
     if not console.is_terminal:
         natural = console.measure(table, options=console.options.update(max_width=WIDEST)).maximum

@@ -8,22 +8,15 @@ from typing import Annotated
 from gpubench.base import install, paths
 from gpubench.base.errors import UserError
 from gpubench.cli import require
-from gpubench.cli.options import RESULTS
-from gpubench.cli.values import arg, opt
+from gpubench.cli.options import RESULTS, ResultsArgument
+from gpubench.cli.values import opt
 
 REPORTED = ("measured", "checks", "simulations", "calibration")  # folders of a checkout's results
 REPORT = Path("reports/local")
 
 
 def report(
-    results: Annotated[
-        list[Path] | None,
-        arg(
-            "[RESULT]...",
-            "Results files or folders of them. Default: those of `gpubench run`,"
-            " otherwise those of the checkout.",
-        ),
-    ] = None,
+    results: ResultsArgument = None,
     out: Annotated[Path, opt("DIR", "Folder of the report.")] = REPORT,
 ) -> None:
     """Write a report of results, and print its path.

@@ -69,6 +69,8 @@ def run(
     Under mpirun, all ranks share each input of a study of several ranks; with --spread each rank
     measures inputs of its own. Exit 1 if an algorithm gave a wrong answer or failed.
     """
+    from gpubench.cli.show import print_measured
+    from gpubench.evidence.frame import frame
     from gpubench.simulate.ranks import Crew
     from gpubench.studies import plan, runner, study
     from gpubench.studies.spread import Spread
@@ -92,7 +94,8 @@ def run(
             summaries = _measure(chosen, engine, out, selection, fresh, 1 if spread else crew.size)
         say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
         if not messages.is_quiet():
-            _print_measured(summaries)
+            found = frame(summary.results for summary in summaries)
+            print_measured(found, console_on(sys.stderr))
         if any(summary.wrong or summary.failed for summary in summaries):
             raise typer.Exit(1)
 
@@ -130,14 +133,6 @@ def _measure(
         say(f"stopped: what was measured so far is kept in {out}; the same command resumes")
         raise typer.Exit(130) from None
     return summaries
-
-
-def _print_measured(summaries: Sequence[RunSummary]) -> None:
-    """Print what the runs measured or reused, on standard error."""
-    from gpubench.cli.show import print_measured
-    from gpubench.evidence.frame import frame
-
-    print_measured(frame(summary.results for summary in summaries), console_on(sys.stderr))
 
 
 def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from gpubench.base.errors import UserError
 from gpubench.cli import require, values
-from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.options import ResultsArgument
+from gpubench.cli.output import print_json, print_table
 from gpubench.cli.report import default_results
-from gpubench.cli.values import arg, opt
+from gpubench.cli.values import opt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 def show(
-    results: Annotated[
-        list[Path] | None,
-        arg(
-            "[RESULT]...",
-            "Results files or folders of them. Default: those of `gpubench run`,"
-            " otherwise those of the checkout.",
-        ),
-    ] = None,
+    results: ResultsArgument = None,
     written: Annotated[
         str,
         opt(
@@ -64,8 +57,4 @@ def print_measured(found: pd.DataFrame, console: Console | None = None) -> None:
     from gpubench.cli import measured
 
     for text in measured.texts(found):
-        table = new_table(*text.columns)
-        table.title, table.title_justify = text.title, "left"
-        for row in text.rows:
-            table.add_row(*row)
-        print_table(table, console)
+        print_table(text.columns, text.rows, text.title, console)

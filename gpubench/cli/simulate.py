@@ -9,7 +9,7 @@ import typer
 
 from gpubench.base import install
 from gpubench.base.messages import say
-from gpubench.cli import require, values
+from gpubench.cli import require
 from gpubench.cli.options import (
     DeviceOption,
     From,
@@ -17,7 +17,7 @@ from gpubench.cli.options import (
     OversubscribeOption,
     TransportOption,
 )
-from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.output import print_json, print_table
 from gpubench.cli.values import arg, opt
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 
 def setup(
-    particles: Annotated[
-        int | None, opt("N", "Default: the workload's own.", read=values.whole)
-    ] = None,
+    particles: Annotated[int | None, opt("N", "Default: the workload's own.")] = None,
     algorithm: Annotated[
         str | None,
         opt(
@@ -41,14 +39,9 @@ def setup(
         str | None, opt("F", "Variant. Default: the first that can run here and reorders.")
     ] = None,
     skin: Annotated[
-        float | None,
-        opt(
-            "X",
-            "Keep neighbour lists within cutoff plus X. Default: 0, no lists.",
-            read=values.number,
-        ),
+        float | None, opt("X", "Keep neighbour lists within cutoff plus X. Default: 0, no lists.")
     ] = None,
-    seed: Annotated[int | None, opt("N", "Default: 1.", read=values.whole)] = None,
+    seed: Annotated[int | None, opt("N", "Default: 1.")] = None,
 ) -> dict[str, Any]:
     """Return the options of a simulation, as fields of `simulate.setup.Setup`."""
     return locals()
@@ -59,12 +52,7 @@ def outputs(
         Path | None, opt("DIR", "Write pictures, an animation and a panel into this folder.")
     ] = None,
     frame_every: Annotated[
-        int | None,
-        opt(
-            "K",
-            "Steps between frames, also of a trajectory. Default: 50 frames.",
-            read=values.whole,
-        ),
+        int | None, opt("K", "Steps between frames, also of a trajectory. Default: 50 frames.")
     ] = None,
     renderer: Annotated[
         str | None,
@@ -77,11 +65,11 @@ def outputs(
     ] = None,
     trajectory: Annotated[Path | None, opt("FILE", "Write FILE.gsd or FILE.xyz.")] = None,
     observe_every: Annotated[
-        int | None, opt("K", "Steps between observations. Default: 10 in all.", read=values.whole)
+        int | None, opt("K", "Steps between observations. Default: 10 in all.")
     ] = None,
     checkpoint: Annotated[Path | None, opt("FILE", "Write a checkpoint to resume from.")] = None,
     checkpoint_every: Annotated[
-        int | None, opt("K", "Steps between checkpoints. Default: 10 in all.", read=values.whole)
+        int | None, opt("K", "Steps between checkpoints. Default: 10 in all.")
     ] = None,
 ) -> dict[str, Any]:
     """Return what a simulation writes, as fields of `simulate.session.Outputs`."""
@@ -90,11 +78,7 @@ def outputs(
 
 StepsOption = Annotated[
     int | None,
-    opt(
-        "S",
-        "Counted from the beginning, also with --resume. Default: the workload's own.",
-        read=values.whole,
-    ),
+    opt("S", "Counted from the beginning, also with --resume. Default: the workload's own."),
 ]
 DecompositionOption = Annotated[
     str | None,
@@ -227,28 +211,27 @@ class _Session:
 def _print_simulation(told: dict[str, Any]) -> None:
     """Print the result of `account` as tables."""
     rate = told["particle_steps_per_s"]
-    table = new_table(told["workload"], "")
-    table.add_row("device", f"{told['device_name']} ({told['device']})")
-    table.add_row("algorithm", f"{told['algorithm']} {told['form']}")
-    table.add_row("particles", f"{told['particles']:,}")
-    table.add_row("steps", f"{told['steps'] - told['first_step']:,}, to step {told['steps']:,}")
+    rows = [
+        ("device", f"{told['device_name']} ({told['device']})"),
+        ("algorithm", f"{told['algorithm']} {told['form']}"),
+        ("particles", f"{told['particles']:,}"),
+        ("steps", f"{told['steps'] - told['first_step']:,}, to step {told['steps']:,}"),
+    ]
     if rate:
         median, low, high = (f"{value / 1e6:,.4g}" for value in rate.values())
-        table.add_row(
-            "particle-steps/s", f"{median} million (95 % interval of the median: {low} to {high})"
-        )
-    for name in ("animation", "panel", "trajectory", "checkpoint"):
-        if told[name]:
-            table.add_row(name, told[name])
-    print_table(table)
-    if told["phases_ms"]:
-        table = new_table("phase of a step", "median ms", "mean ms", "share of the mean")
+        interval = f"(95 % interval of the median: {low} to {high})"
+        rows.append(("particle-steps/s", f"{median} million {interval}"))
+    written = ("animation", "panel", "trajectory", "checkpoint")
+    rows += [(name, told[name]) for name in written if told[name]]
+    print_table((told["workload"], ""), rows)
+    if medians := told["phases_ms"]:
         means = told["phases_mean_ms"]
-        for name, median_ms in told["phases_ms"].items():
-            share = means[name] / (sum(means.values()) or 1)
-            table.add_row(name, f"{median_ms:.4g}", f"{means[name]:.4g}", f"{share:.1%}")
-        print_table(table)
-    table = new_table("last observation", "")
-    for name, value in told["observations"][-1].items():
-        table.add_row(name, "none" if value is None else f"{value:.6g}")
-    print_table(table)
+        whole = sum(means.values()) or 1
+        phases = [
+            (name, f"{median_ms:.4g}", f"{means[name]:.4g}", f"{means[name] / whole:.1%}")
+            for name, median_ms in medians.items()
+        ]
+        print_table(("phase of a step", "median ms", "mean ms", "share of the mean"), phases)
+    last = told["observations"][-1].items()
+    seen = [(name, "none" if value is None else f"{value:.6g}") for name, value in last]
+    print_table(("last observation", ""), seen)

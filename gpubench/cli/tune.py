@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.base.messages import say
-from gpubench.cli import require, values
+from gpubench.cli import require
 from gpubench.cli.check import axes_in, triple
 from gpubench.cli.options import RESULTS, DeviceOption, PeriodicOption
 from gpubench.cli.values import arg, opt
@@ -26,9 +26,7 @@ def tune(
             " .npy of shape (frames, particles, 3).",
         ),
     ],
-    cutoff: Annotated[
-        float, opt("S", "The cutoff, in the unit of the positions.", read=values.number)
-    ],
+    cutoff: Annotated[float, opt("S", "The cutoff, in the unit of the positions.")],
     box: Annotated[
         str | None,
         opt(
@@ -93,11 +91,11 @@ def _print(found: Tuned, cutoff: float) -> None:
 
 
 def _print_skins(found: Tuned) -> None:
-    from gpubench.cli.output import new_table, print_table
+    from gpubench.cli.output import print_table
 
-    table = new_table("skin", "frames a list serves", "list ms", "list ms per frame")
+    rows = []
     for each in found.skins:
         frames = f"{'at least ' if each.outlasts else ''}{each.frames:.3g}"
         ms, mean = ("" if v is None else f"{v:.4g}" for v in (each.list_ms, each.ms_per_frame))
-        table.add_row(f"{each.skin:g}", frames, ms, mean)
-    print_table(table)
+        rows.append((f"{each.skin:g}", frames, ms, mean))
+    print_table(("skin", "frames a list serves", "list ms", "list ms per frame"), rows)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import typer
+from typer.models import ParameterInfo
 
 from gpubench.base.numbers import read_number, read_whole
 
@@ -66,6 +67,18 @@ def _read(read: Callable[[str], T], text: str) -> T:
         raise typer.BadParameter(str(error)) from None
 
 
+# What reads an option, by the type of its value.
+READERS: dict[Any, Any] = {int: whole, float: number, Wholes: wholes, Numbers: numbers}
+
+
+def let_read(annotation: Any) -> None:
+    """Let an option read its value by READERS, unless it has a reader of its own or needs none."""
+    kind, *marks = get_args(annotation) or (annotation,)
+    for mark in marks:
+        if isinstance(mark, ParameterInfo) and mark.parser is None:
+            mark.parser = READERS.get(next(iter(get_args(kind)), kind))
+
+
 # Options whose help says which values there are, as in `help="One of {tasks}."`: where they are.
 NAMED = {
     "tasks": "gpubench.problems.neighbours.tasks:TASKS",
@@ -113,11 +126,12 @@ def opt(
     among: str | tuple[str, ...] = (),
     of: Callable[..., Any] = typer.Option,
 ) -> Any:
-    """Return an option; read: what reads its values; among: names of NAMED that complete them."""
+    """Return an option; among: names of NAMED that complete its values.
+
+    read: what reads its values, where it is not what READERS has for their type.
+    """
     completion = completes(*([among] if isinstance(among, str) else among)) if among else None
-    return of(
-        *names, metavar=metavar, parser=read, help=help_text, autocompletion=completion
-    )  # fmt: skip
+    return of(*names, metavar=metavar, parser=read, help=help_text, autocompletion=completion)
 
 
 def arg(metavar: str, help_text: str, **more: Any) -> Any:
