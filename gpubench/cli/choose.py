@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,14 +161,12 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
     """Print the answer to a question; raise Exit with its status."""
     from gpubench.choose import output
     from gpubench.choose.remembered import chooser_for
+    from gpubench.evidence.files import no_collection
 
     question = asked.question()
-    gc.disable()  # nothing dies before the answer; to look for it takes a tenth of the time
-    try:
+    with no_collection():  # nothing dies before the answer; to look takes a tenth of the time
         chooser = chooser_for(question.its_task, results, device)
         answer = chooser.choose(question)
-    finally:
-        gc.enable()
     if as_json:
         print_json(output.as_json(answer, chooser))
     else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from gpubench.base.markdown import table
 from gpubench.evidence.inputs import names
+from gpubench.evidence.pooling import grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +38,7 @@ def texts(frame: pd.DataFrame) -> list[Text]:
     """
     rows = as_json(frame)
     found: list[Text] = []
-    for (machine, study), of_study in _grouped(rows, "device", "study").items():
+    for (machine, study), of_study in grouped(rows, itemgetter("device", "study")).items():
         timed = [row for row in of_study if row["status"] == "ok"]
         if timed:
             shared = _shared(timed)
@@ -90,12 +92,10 @@ def _time(row: Row) -> list[str]:
 
 def _reasons(rows: Sequence[Row]) -> list[list[str]]:
     """Return a line for each reason of each algorithm, with the number of inputs and modes."""
-    grouped = _grouped(
-        [{**row, "label": _algorithm(row)} for row in rows], "status", "label", "reason"
-    )
+    by_reason = grouped(rows, lambda row: (row["status"], _algorithm(row), row["reason"]))
     return [
         [status, label, str(len(found)), reason or ""]
-        for (status, label, reason), found in grouped.items()
+        for (status, label, reason), found in by_reason.items()
     ]
 
 
@@ -130,10 +130,3 @@ def _value(value: Any) -> str:
             return f"{value:g}"
         case _:
             return f"{int(value):,}"
-
-
-def _grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return found

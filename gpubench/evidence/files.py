@@ -31,12 +31,12 @@ def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> lis
         if not inside:
             raise UserError(f"no results of studies in {path}: make some with `{hint}`")
         found |= {file.resolve(): file for file in inside if file.resolve() not in found}
-    with _no_collection():
+    with no_collection():
         return [load(path) for path in found.values()]
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Pause the garbage collector, which would look through all that is read, again and again."""
     was_on = gc.isenabled()
     gc.disable()

@@ -18,16 +18,19 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
 from gpubench.evidence.records import AnyRecord, Ok, Record, is_waiting
 from gpubench.evidence.results import Results
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 # Two timings of one measurement agree in these; their sweep, draw and back end may differ.
 AXES = ("study", "algorithm", "form", "parameters", "input", "inputs", "mode")
@@ -83,14 +86,22 @@ class MeasuredDevice(NamedTuple):
     platform: str
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return items by a key, both in the order in which they come."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 def by_device(results: Iterable[Results]) -> dict[MeasuredDevice, list[Results]]:
     """Return the results of each device, in their order."""
-    found: dict[MeasuredDevice, list[Results]] = {}
-    for each in results:
+
+    def device_of(each: Results) -> MeasuredDevice:
         machine, device = each.environment["machine"], each.environment["device"]
-        key = MeasuredDevice(machine, device["backend"], device["name"], device.get("platform"))
-        found.setdefault(key, []).append(each)
-    return found
+        return MeasuredDevice(machine, device["backend"], device["name"], device.get("platform"))
+
+    return grouped(results, device_of)
 
 
 def started(environment: Mapping[str, Any]) -> datetime:
@@ -98,18 +109,15 @@ def started(environment: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(environment["started"])
 
 
-def of_newest_code(
-    found: Sequence[Results],
-) -> tuple[list[Results], list[Results]]:
+def of_newest_code(found: Sequence[Results]) -> tuple[list[Results], list[Results]]:
     """Return the results of the newest version of the code, oldest first, and the others.
 
     One name stands for other work in another version, so that times of both are not of one kind.
     """
     in_order = sorted(found, key=lambda each: started(each.environment))
     newest = in_order[-1].environment["code_hash"]
-    is_kept = [each.environment["code_hash"] == newest for each in in_order]
-    kept = [each for each, keep in zip(in_order, is_kept, strict=True) if keep]
-    return kept, [each for each, keep in zip(in_order, is_kept, strict=True) if not keep]
+    kept = [each for each in in_order if each.environment["code_hash"] == newest]
+    return kept, [each for each in in_order if each.environment["code_hash"] != newest]
 
 
 def pool(results: Iterable[Results]) -> list[Measurement]:

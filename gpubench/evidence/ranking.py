@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.declared import EqualWork, group, lost
-from gpubench.evidence.pooling import AXES, Measurement, hashable
+from gpubench.evidence.pooling import AXES, Measurement, grouped, hashable
 from gpubench.evidence.records import AnyRecord, Ok, Record
 
 
@@ -82,22 +82,20 @@ def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
 
     What is wrong in one mode has a rank in none.
     """
-    wrong = {_in_any_mode(each) for each in measured if each.record.status == "wrong"}
-    races: dict[tuple[Any, ...], list[Measurement]] = {}
-    for each in measured:
-        asked = (hashable(getattr(each.record, name)) for name in _INPUT)
-        races.setdefault((group(each.record), *asked), []).append(each)
+    bad = (each for each in measured if each.record.status == "wrong")
+    wrong = {_values(each, _SUBJECT_AND_INPUT) for each in bad}
+    races = grouped(measured, lambda each: (group(each.record), *_values(each, _INPUT)))
     return [_ranked(own, race, wrong) for (own, *_), race in races.items()]
 
 
-def _in_any_mode(each: Measurement) -> tuple[Any, ...]:
-    return tuple(hashable(getattr(each.record, name)) for name in _SUBJECT_AND_INPUT)
+def _values(each: Measurement, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(hashable(getattr(each.record, name)) for name in names)
 
 
 def _ranked(
     own: EqualWork, race: Sequence[Measurement], wrong: Collection[tuple[Any, ...]]
 ) -> list[Ranked]:
-    apart = {id(each) for each in race if wrong and _in_any_mode(each) in wrong}
+    apart = {id(each) for each in race if wrong and _values(each, _SUBJECT_AND_INPUT) in wrong}
     able = [
         (timed(each.record), each)
         for each in race

@@ -6,20 +6,18 @@ its input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.frame import command_of, row_of
+from gpubench.evidence.pooling import grouped as grouped
 from gpubench.evidence.pooling import hashable
 from gpubench.evidence.ranking import Ranked, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, counts, sizes
-
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 
 # The first of these that was timed is shown, and ranked with others in the same mode.
 MODES = ("graph", "hot", "cold")
@@ -71,14 +69,6 @@ class InputAxes:
     def has(self, **axes: object) -> bool:
         """Say whether it has these values."""
         return all(self._told.get(name) == value for name, value in axes.items())
-
-
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return items by a key, both in the order in which they come."""
-    found: dict[K, list[T]] = {}
-    for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
 
 
 class MeasurementRow:
