@@ -74,9 +74,13 @@ def save_frame(
 ) -> None:
     """Write a figure as the frame of a moment, whose particles are in the given axes.
 
-    With speeds or shading it is reduced to fewer colours, which keeps the file small.
+    Adds what it is, above, and the key to its colours, below. With speeds or shading it is reduced
+    to fewer colours, which keeps the file small.
     """
     key = Key.of(snapshot)
+    when = f"{title}: step {snapshot.step:,}, time {snapshot.time:g}"
+    figure.text(0.5, 1 - 0.25 / figure.get_figheight(), when, ha="center", color=INK)
+    add_key(figure, key)
     corners = axes.get_window_extent()
     top = round(figure.get_figheight() * DPI)
     account = {
@@ -89,7 +93,7 @@ def save_frame(
             round(corners.x0), top - round(corners.y1), round(corners.x1), top - round(corners.y0),
         ],
     }  # fmt: skip
-    text = {"Title": title, _KEY: json.dumps(account)}
+    text = {"Title": when, _KEY: json.dumps(account)}
     if _is_flat(key, renderer):
         metadata: dict[str, Any] = {"Software": None, **text}
         with whole_file(path) as file:

@@ -91,11 +91,6 @@ def place(figure: Figure, left: float, bottom: float, width: float, height: floa
     return axes
 
 
-def add_title(figure: Figure, text: str) -> None:
-    """Write over a picture what it is."""
-    figure.text(0.5, 1 - 0.25 / figure.get_figheight(), text, ha="center", color=INK)
-
-
 def add_key(figure: Figure, key: Key) -> None:
     """Explain the colours under the picture: speeds by a bar, species where there are several."""
     if key.colour_by == "speed":

@@ -21,7 +21,7 @@ from scipy.ndimage import binary_erosion
 
 from gpubench.base import install
 from gpubench.simulate.frames import save_frame
-from gpubench.simulate.look import DPI, Key, add_key, add_title, colours_of, place
+from gpubench.simulate.look import DPI, Key, colours_of, place
 from gpubench.simulate.renderers import PYVISTA
 from gpubench.workloads.workload import Snapshot
 
@@ -97,10 +97,7 @@ def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = No
     axes = place(figure, (figure_width - width) / 2, key.height, width, height)
     axes.set_axis_off()
     axes.imshow(scene, aspect="auto", interpolation="none")
-    when = f"{title}: step {snapshot.step:,}, time {snapshot.time:g}"
-    add_title(figure, when)
-    add_key(figure, key)
-    save_frame(figure, axes, path, snapshot, when, NAME, run)
+    save_frame(figure, axes, path, snapshot, title, NAME, run)
 
 
 def draw_scene(snapshot: Snapshot) -> NDArray[np.uint8]:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from gpubench.simulate.frames import save_frame
-from gpubench.simulate.look import COLOURS, DPI, INK, Key, add_key, add_title, colours_of, place
+from gpubench.simulate.look import COLOURS, DPI, INK, Key, colours_of, place
 from gpubench.simulate.renderers import MATPLOTLIB
 from gpubench.workloads.workload import Snapshot
 
@@ -65,10 +65,7 @@ def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = No
     axes.set_ylabel("xyz"[view.up], color=INK, labelpad=1)
     axes.tick_params(colors=INK, labelsize=8)
     _draw_particles(axes, snapshot, view, 72 * scale)
-    when = f"{title}: step {snapshot.step:,}, time {snapshot.time:g}"
-    add_title(figure, when)
-    add_key(figure, key)
-    save_frame(figure, axes, path, snapshot, when, NAME, run)
+    save_frame(figure, axes, path, snapshot, title, NAME, run)
 
 
 def _draw_particles(axes: Axes, snapshot: Snapshot, view: SlabView, points: float) -> None:
