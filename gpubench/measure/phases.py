@@ -110,10 +110,7 @@ def picture_time(workload: Painting, repeats: int) -> PhaseTime:
     device = workload.device
     workload.paint()  # lazy initialization happens here
     device.synchronize()
-    marks = [("", device.record())]
-    for _ in range(repeats):
-        workload.paint()
-        marks.append(("", device.record()))
+    marks = _queue_step(_Steps(device, [("", workload.paint)] * repeats))
     return PhaseTime.of([elapsed_ms for _, elapsed_ms in _between(device, marks)])
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Work = Callable[[], None]
 
 SAMPLE_MS = 0.2  # a sample lasts at least this long: some 400 times the resolution of an event
+RESOLUTION_MS = 1e-6  # what is shorter counts as so long
 BATCH_MARGIN = 1.25  # aim that much longer, so that jitter does not fall below it
 WARM_UP_SHARE = 0.1  # of the budget, spent before the first sample
 MIN_SCRATCH_BYTES = 32 << 20  # where a device does not tell the size of its cache
@@ -253,8 +254,12 @@ class Run:
         # The bound on rounds is for work that takes no time at all.
         for _ in range(budget.max_samples):
             elapsed = self._time_batch()
-            if self._is_short(elapsed) and self.batch < budget.max_batch:
-                self._set_batch(min(budget.max_batch, self._longer_batch(elapsed)))
+            # A second launch in a cold batch would find the caches filled by the first.
+            is_short = self.task.mode != "cold" and elapsed < SAMPLE_MS
+            if is_short and self.batch < budget.max_batch:
+                per_launch = max(elapsed, RESOLUTION_MS) / self.batch
+                longer = max(self.batch + 1, math.ceil(BATCH_MARGIN * SAMPLE_MS / per_launch))
+                self._set_batch(min(budget.max_batch, longer))
             elif self._spent_ms >= WARM_UP_SHARE * budget.seconds_per_task * 1e3:
                 break
         self._spent_ms = 0.0
@@ -356,15 +361,6 @@ class Run:
             for mine, mine_is_out, its, its_is_out in rounds
             if not mine_is_out and not its_is_out and its > 0
         ]
-
-    def _is_short(self, elapsed_ms: float) -> bool:
-        # A second launch in a batch would find the caches filled by the first.
-        return self.task.mode != "cold" and elapsed_ms < SAMPLE_MS
-
-    def _longer_batch(self, elapsed_ms: float) -> int:
-        resolution_ms = 1e-6
-        per_launch = max(elapsed_ms, resolution_ms) / self.batch
-        return max(self.batch + 1, math.ceil(BATCH_MARGIN * SAMPLE_MS / per_launch))
 
     def _set_batch(self, least: int) -> None:
         """Let a sample hold at least so many calls: whole turns of the works, and whole grains.

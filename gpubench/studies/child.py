@@ -153,13 +153,9 @@ class MeasuringSide:
     def measure(self, job: Job, budget: Budget) -> list[AnyRecord]:
         """Return the records of an input; tell what is known of it before it is measured."""
         assert self._device is not None
-
-        def on_progress(_: int) -> None:
-            """Ignore it: the waiting side counts inputs."""
-
-        return measure(
-            job.group, job.items, self._device, budget, on_progress, job.reason, self._tell
-        )
+        given = job.group, job.items, self._device, budget
+        # Progress is ignored: the waiting side counts inputs.
+        return measure(*given, lambda _: None, job.reason, self._tell)
 
     def close(self) -> None:
         """Close the device."""

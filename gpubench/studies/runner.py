@@ -186,10 +186,6 @@ def _known(path: Path) -> tuple[set[str], set[str]]:
 
     Both are empty where there is no file yet.
     """
-    known, settled = set(), set()
-    for record in load(path).records if path.exists() else ():
-        key = cell_key(identity_of(record))
-        known.add(key)
-        if is_settled(record):
-            settled.add(key)
-    return known, settled
+    records = load(path).records if path.exists() else ()
+    keys = [(cell_key(identity_of(record)), is_settled(record)) for record in records]
+    return {key for key, _ in keys}, {key for key, settled in keys if settled}

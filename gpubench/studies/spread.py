@@ -8,7 +8,7 @@ of its own, in a process (`child.py`) that may die without the rank.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -246,23 +246,20 @@ class Measurer:
 
     def look(self, device: str, host: str) -> Sight:
         """Say which devices there are in the name of what the user asked for."""
-        assert self._child is not None
-        found = self._child.ask("see", device)
+        found = self._ask("see", device)
         spots = [Spot(spec, uuid or f"{host} {own}", uuid or spec) for spec, own, uuid in found]
         return Sight(host, tuple(spots))
 
     def settle(self, place: RankDevice) -> tuple[dict[str, Any], dict[str, Any]]:
         """Open the device that was chosen; return its facts, see Model, and its conditions."""
         self._place = place
-        facts = self._open()
+        facts = self._ask("open", place.spot.spec)
         self._model = DeviceModel(**facts)
-        assert self._child is not None
-        return facts, self._child.ask("conditions")
+        return facts, self._ask("conditions")
 
     def describe(self) -> dict[str, Any]:
         """Return the environment record of its device."""
-        assert self._child is not None
-        environment: dict[str, Any] = self._child.ask("environment")
+        environment: dict[str, Any] = self._ask("environment")
         return environment
 
     def measure(self, job: Job, budget: Budget) -> MeasuredInput:
@@ -272,15 +269,14 @@ class Measurer:
         """
         if self._child is None:
             try:
-                self._open()
+                self._ask("open", self._place.spot.spec)
             except (UserError, NoAnswer) as error:
                 self.close()
                 Event().wait(SECONDS_BETWEEN_ATTEMPTS)  # meanwhile, others take what is left
                 return MeasuredInput(self._rank, None, f"{self._place.spot.spec}: {error}")
-        assert self._child is not None
         drawn: dict[str, Any] = {}
         try:
-            records = self._child.ask("measure", job, budget, on_news=drawn.update)
+            records = self._ask("measure", job, budget, on_news=drawn.update)
         except NoAnswer as error:
             records = failed(job, self._model, drawn, str(error))
         if any(record.status == "failed" for record in records):
@@ -293,11 +289,10 @@ class Measurer:
             self._child.close()
             self._child = None
 
-    def _open(self) -> dict[str, Any]:
-        if self._child is None:
-            self._child = Child()
-        facts: dict[str, Any] = self._child.ask("open", self._place.spot.spec)
-        return facts
+    def _ask(self, do: str, *given: Any, on_news: Callable[[Any], None] | None = None) -> Any:
+        """Ask the process, a fresh one where there is none."""
+        self._child = self._child or Child()
+        return self._child.ask(do, *given, on_news=on_news)
 
     def _signed(self, record: AnyRecord) -> AnyRecord:
         """Return a record that says where it was measured."""

@@ -260,10 +260,8 @@ def parse_study(name: str, text: str) -> Study:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise StudyError(f"{name}.toml: {error}") from error
-    mistake = jsonschema.exceptions.best_match(
-        _validator(tuple(problems.kinds())).iter_errors(data)
-    )
-    if mistake is not None:
+    mistakes = _validator(tuple(problems.kinds())).iter_errors(data)
+    if (mistake := jsonschema.exceptions.best_match(mistakes)) is not None:
         raise StudyError(f"{name}.toml: {mistake.json_path}: {mistake.message}")
     try:
         return replace(_study(name, data), text=text)
@@ -377,14 +375,12 @@ def _published(data: dict[str, Any], sweeps: Sequence[Sweep]) -> Published:
 
 def _require_axes(data: dict[str, Any], sweeps: Sequence[Sweep]) -> None:
     """Raise StudyError where a published table is along axes that no input of the study has."""
+    # A share of particles that move is a number of them in results.
     known = {
         name: schema
-        for sweep in sweeps
-        for name, schema in axes(sweep.kind).items()
-        if name
-        in problems.recorded(
-            sweep.kind
-        )  # a share of particles that move is a number of them in results
+        for kind in (sweep.kind for sweep in sweeps)
+        for name, schema in axes(kind).items()
+        if name in problems.recorded(kind)
     }
     numbers = [n for n, schema in known.items() if schema.get("type") in ("integer", "number")]
     columns = [*known, "algorithm", "quantity"]
@@ -416,10 +412,8 @@ def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...], seed: int) -> S
     if missing := required_axes(kind) - along.keys():
         raise StudyError(f"sweep {data['name']}: it needs {', '.join(sorted(missing))}")
     quick_along, quick = _split(fields.pop("quick", {}), kind)
-    foreign = {name for other in problems.kinds().values() for name in axes(other)} - axes(
-        kind
-    ).keys()
-    if wrong := foreign & {*fields, *quick}:
+    every = {name for other in problems.kinds().values() for name in axes(other)}
+    if wrong := (every - axes(kind).keys()) & {*fields, *quick}:
         raise StudyError(
             f"sweep {data['name']}: {', '.join(sorted(wrong))} does not go with {kind.named_by}"
         )
