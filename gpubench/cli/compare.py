@@ -12,15 +12,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.messages import say
 from gpubench.base.writing import write_whole
 from gpubench.cli import require
-from gpubench.cli.options import (
-    AgainOption,
-    Compared,
-    From,
-    JsonOption,
-    SlowerRule,
-    rule,
-    words_of,
-)
+from gpubench.cli.options import AgainOption, Compared, From, JsonOption, SlowerRule, rule, words_of
 from gpubench.cli.output import print_json, print_table
 from gpubench.cli.values import arg, opt
 

@@ -66,8 +66,17 @@ def code_of(root: Path, name: str, commit: str | None) -> Code:
 
 
 def _source_of(root: Path, commit: str) -> Path:
-    """Return a copy of the sources of a commit."""
-    place = _kept(commit[:16])
+    """Return a copy of the sources of a commit, in the user's cache.
+
+    Raises UserError where that cannot be.
+    """
+    try:
+        place = cache_folder() / "compare" / commit[:16]
+    except OSError as error:
+        raise UserError(
+            f"cannot keep the code of commits in {error.filename}: {error.strerror or error}:"
+            " set XDG_CACHE_HOME to a folder that you may write to"
+        ) from error
     source = place / "source"
     if not source.exists():
         archive = subprocess.run(
@@ -87,14 +96,3 @@ def _source_of(root: Path, commit: str) -> Path:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return source
-
-
-def _kept(name: str) -> Path:
-    """Return where something is kept in the user's cache; raises UserError where that cannot be."""
-    try:
-        return cache_folder() / "compare" / name
-    except OSError as error:
-        raise UserError(
-            f"cannot keep the code of commits in {error.filename}: {error.strerror or error}:"
-            " set XDG_CACHE_HOME to a folder that you may write to"
-        ) from error

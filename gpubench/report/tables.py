@@ -242,10 +242,7 @@ def oddities(run: StudyRun) -> list[str]:
     counts = Counter(
         remark.partition(":")[0]
         for record in run.records
-        for remark in (
-            *(record.remarks or ()),
-            *(["throttled"] if record.throttled_ms else ()),
-        )
+        for remark in (*(record.remarks or ()), *(["throttled"] if record.throttled_ms else ()))
     )
     found = ", ".join(f"{kind} in {count}" for kind, count in counts.most_common())
     return [
