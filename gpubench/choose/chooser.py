@@ -170,6 +170,7 @@ class Chooser:
             reason = f"nothing has a right answer around there: {'; '.join(told)}"
             nearest = _nearest(model, place, None)
             return Answer(question, self.machine, worth, reason, command, barred, nearest)
+        changes = _changes(model, self.machine, place, best.subject) if with_changes else ()
         return Answer(
             question,
             self.machine,
@@ -178,9 +179,7 @@ class Chooser:
             margins=margins,
             barred=[each for each in barred if _matters(model, each, best, place)],
             nearest=_nearest(model, place, best.subject),
-            changes=list(_changes(model, self.machine, place, best.subject))
-            if with_changes
-            else [],
+            changes=list(changes),
             warnings=[*_warnings(model, best, place, self.machine), *self._left_out],
         )
 

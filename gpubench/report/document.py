@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.evidence.calibration import Calibration
@@ -92,7 +92,7 @@ def build(
         for run in machine.studies:
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
-            if searches and (answers := _answers(searches, slug)):
+            if searches and (answers := [*_answers(searches, slug)]):
                 first = first or machine
                 answered += _of_front(
                     machine, run, answers, f"{stem}.html#{slug}-{stem}", machine is first
@@ -127,25 +127,21 @@ def build(
     return [Page("index", title, "", front), *studies, *others]
 
 
-def _answers(searches: Searches, slug: str) -> list[Section]:
-    """Return what the front page answers from a study, if it is one that answers."""
+def _answers(searches: Searches, slug: str) -> Iterator[Section]:
+    """Yield what the front page answers from a study, if it is one that answers."""
     views = searches.run.study.views
-    sections = []
     for task in views.answers if views else ():
         figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
         if figure is not None:
             found = search_pages.answer(searches, task)
-            sections.append(
-                Section(
-                    title=task.capitalize(),
-                    level=2,
-                    style="half",
-                    verdict=f"Take {found[0]}" if found else "",
-                    tables=[found[1]] if found else [],
-                    figures=[figure],
-                )
+            yield Section(
+                title=task.capitalize(),
+                level=2,
+                style="half",
+                verdict=f"Take {found[0]}" if found else "",
+                tables=[found[1]] if found else [],
+                figures=[figure],
             )
-    return sections
 
 
 def _of_front(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -85,17 +85,15 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
 
 def _tiles(
     searches: Searches, kind: int, races: Sequence[Race], levels: Sequence[float]
-) -> list[dict[str, Any]]:
-    """Return a tile for each race of a kind; levels: the rows, from below."""
-    found = []
+) -> Iterator[dict[str, Any]]:
+    """Yield a tile for each race of a kind; levels: the rows, from below."""
     for level, row in grouped(races, _level).items():
         sizes = [math.log2(race[0].place.particles or 1) for race in row]
         across, at = _reach(sizes), levels.index(level)
         for size, race in zip(sizes, row, strict=True):
             left, right = across[size]
             place = {"p": kind, "x0": left, "x1": right, "y0": at - 0.5, "y1": at + 0.5}
-            found.append(place | _told(searches, race))
-    return found
+            yield place | _told(searches, race)
 
 
 def _told(searches: Searches, race: Race) -> dict[str, Any]:

@@ -228,17 +228,16 @@ HEADINGS = ("Row", "Published", "Measured, variant of the paper", "Measured, bes
 BELOW = "Below each: the variant, and how many times faster than published, over all rows."
 
 
-def overview(run: StudyRun, link: str) -> list[Row]:
-    """Return a row for each kind of answer: one published value beside those measured.
+def overview(run: StudyRun, link: str) -> Iterator[Row]:
+    """Yield a row for each kind of answer: one published value beside those measured.
 
     Below each stands how many times faster than published it is, from the least to the most over
     all rows of the published table.
     """
     published = run.study.published
     if published is None:
-        return []
+        return
     grid = matches(run, published, paper_forms(run, published))
-    rows = []
     for head, columns in _told_columns(published):
         shown = columns[len(columns) // 2]  # the middle one of several values of an axis
         own = {(row, i): line[i] for row, line in enumerate(grid) for i in columns}
@@ -254,8 +253,7 @@ def overview(run: StudyRun, link: str) -> list[Row]:
             items = (_against(run, each, (last, shown), unit) for each in (own, found))
             answer = words_of(group, best) if len(best) > 1 else head
             title = ": ".join(filter(None, (run.study.title, answer)))
-            rows.append(Row(title, [words(at), theirs, *items], link))
-    return rows
+            yield Row(title, [words(at), theirs, *items], link)
 
 
 def _told_columns(published: Published) -> Iterator[tuple[str, list[int]]]:

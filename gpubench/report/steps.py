@@ -100,15 +100,10 @@ def comparison(run: StudyRun) -> Table:
     ]
     marks, note = tables.modes(cell for _, cell in found)
 
-    def speed_up(
-        of: Callable[[MeasurementRow], float | None],
-    ) -> Callable[[tuple[Way, MeasurementRow]], Item]:
-        def item(each: tuple[Way, MeasurementRow]) -> Item:
-            way, cell = each
-            one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
-            return number(ratio(of(one) if one else None, of(cell)))
-
-        return item
+    def speed_up(each: tuple[Way, MeasurementRow], time: str) -> Item:
+        way, cell = each
+        one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
+        return number(ratio(getattr(one, time, None), getattr(cell, time)))
 
     name = run.labels[subject] if subject else ""
     return Table.of(
@@ -120,8 +115,8 @@ def comparison(run: StudyRun) -> Table:
             "Step, ms": lambda each: tables.timed(each[1], marks),
             "Frame, ms": lambda each: number(each[1].frame_ms),
             "Frames/s": lambda each: number(ratio(1e3, each[1].frame_ms)),
-            "Speed-up": speed_up(lambda cell: cell.median_ms),
-            "Of frames": speed_up(lambda cell: cell.frame_ms),
+            "Speed-up": lambda each: speed_up(each, "median_ms"),
+            "Of frames": lambda each: speed_up(each, "frame_ms"),
             "Communication": lambda each: number(each[1].communication, formats.percent),
         },
         notes=[note, FRAME, *([_SPEED_UP] if ways(run) else [])],
