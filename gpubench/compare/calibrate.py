@@ -169,11 +169,8 @@ def evaluate(
 
 def _complete(pairs: Mapping[str, Sequence[Measured | None]], fewest: int) -> list[int]:
     """Return which pairs have times for all cells; raises UserError for fewer than needed."""
-    found = [
-        number
-        for number, several in enumerate(zip(*pairs.values(), strict=True))
-        if all(each is not None for each in several)
-    ]
+    together = enumerate(zip(*pairs.values(), strict=True))
+    found = [number for number, several in together if None not in several]
     if len(found) < fewest:
         raise UserError(f"{len(found)} pairs have times for all cells, and {fewest} are needed")
     return found

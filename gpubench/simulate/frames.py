@@ -27,7 +27,7 @@ from gpubench.base.writing import whole_file, writing
 from gpubench.simulate.look import DPI, INK, Key, add_key, place, reduced
 from gpubench.workloads.workload import Snapshot
 
-LEAST_WIDTH = 4.0  # inches, for the key of a narrow panel
+LEAST_WIDTH = 4.0  # inches, for title and key of a narrow picture
 PANEL_MOMENTS = 6
 PANEL_COLOURS, ANIMATION_COLOURS = 24, 32  # of species alone
 # Colours of speeds, and shades of each colour.

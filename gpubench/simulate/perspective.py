@@ -20,7 +20,7 @@ from PIL import Image
 from scipy.ndimage import binary_erosion
 
 from gpubench.base import install
-from gpubench.simulate.frames import save_frame
+from gpubench.simulate.frames import LEAST_WIDTH, save_frame
 from gpubench.simulate.look import DPI, Key, colours_of, place
 from gpubench.simulate.renderers import PYVISTA
 from gpubench.workloads.workload import Snapshot
@@ -30,7 +30,6 @@ INSTALL = install.hint("pictures")
 
 LONG = 860  # pixels of the longer side of the scene
 LEFT, RIGHT, TOP = 0.15, 0.15, 0.45  # inches around it
-LEAST_WIDTH = 4.0  # inches, for title and key of a narrow scene
 SMOOTH = 2  # pixels drawn for one shown, along each side
 
 TOWARDS = (0.42, -1.0, 0.38)  # from the middle of the box to the camera

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from gpubench.simulate.frames import save_frame
+from gpubench.simulate.frames import LEAST_WIDTH, save_frame
 from gpubench.simulate.look import COLOURS, DPI, INK, Key, colours_of, place
 from gpubench.simulate.renderers import MATPLOTLIB
 from gpubench.workloads.workload import Snapshot
@@ -25,7 +25,6 @@ NAME = MATPLOTLIB
 
 SIDE = 5.6  # inches of the longer side of the box
 LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # inches around it; AXIS is between it and the key
-LEAST_WIDTH = 4.0  # inches, for title and key of a narrow box
 
 SLAB = 1.5  # thickness of what is shown of a deep box, in mean distances: about 1 at density 3
 THIN = 3.0  # what is no deeper is shown as a whole

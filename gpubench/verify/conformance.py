@@ -46,9 +46,8 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
 def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
     """Run one case as run_conformance does."""
     inputs = case.make()
-    return _run(
-        make_algorithm, case.name, inputs, problems.problems()[family].oracle(inputs, case.exact)
-    )
+    oracle = problems.problems()[family].oracle(inputs, case.exact)
+    return _run(make_algorithm, case.name, inputs, oracle)
 
 
 def _run(
