@@ -161,13 +161,9 @@ def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
     if "graphs" in device.features:
         modes += ("graph",)
     budget = Budget(0.01, samples, samples, max_batch=1)
-    tasks = [Task(f"nothing {mode}", [_nothing], mode) for mode in modes]
+    tasks = [Task(f"nothing {mode}", [lambda: None], mode) for mode in modes]
     found = sample(device, tasks, budget, seed=0)
     return {mode: each.summary for mode, each in zip(modes, found, strict=True) if each.summary}
-
-
-def _nothing() -> None:
-    """Queue nothing."""
 
 
 def scratch_for(device: Device, tasks: Sequence[Task]) -> Any:
