@@ -42,14 +42,9 @@ def calibrate(
 
     require.one_process("calibrate")
     require.folder("--out", out)
-    job = what.job()
-
-    def tell(count: int) -> None:
-        say(f"{count} of {pairs} pairs of processes measured")
-
     found = calibrating.calibrate(
-        commits.present_code(), job, pairs, 60 * minutes, rule.threshold, rule.confidence,
-        comparisons, tell,
+        commits.present_code(), what.job(), pairs, 60 * minutes, rule.threshold, rule.confidence,
+        comparisons, lambda count: say(f"{count} of {pairs} pairs of processes measured"),
     )  # fmt: skip
     with free_path(out, found.study, found.environment) as path:
         calibration.save(found, path)

@@ -53,7 +53,10 @@ def compare(
     faster, 1 slower or no longer right, 2 error, 3 inconclusive.
     """
     require.one_process("compare")
-    _require_outputs(markdown, as_json)
+    if as_json and markdown == STDOUT:
+        raise UserError("--json and --markdown - both want stdout: give --markdown a file")
+    if markdown is not None and markdown != STDOUT:
+        require.file("--markdown", markdown)
     given = [name for name in (base, head) if name is not None]
     if all(Path(name).exists() for name in given) and head is not None:
         from gpubench.compare import procedure
@@ -73,14 +76,6 @@ def compare(
 REPEATED = {
     "threshold", "confidence", "device", "study", "algorithms", "minutes", "quick", "force",
 }  # fmt: skip
-
-
-def _require_outputs(markdown: Path | None, as_json: bool) -> None:
-    """Raise UserError if the results could not be written where the options say."""
-    if as_json and markdown == STDOUT:
-        raise UserError("--json and --markdown - both want stdout: give --markdown a file")
-    if markdown is not None and markdown != STDOUT:
-        require.file("--markdown", markdown)
 
 
 def _compare_commits(

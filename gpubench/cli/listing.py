@@ -14,8 +14,6 @@ from gpubench.cli.values import arg
 
 if TYPE_CHECKING:
     from gpubench.core.algorithm import Algorithm
-    from gpubench.studies.study import Study
-    from gpubench.workloads.workload import Workload
 
 
 def list_everything(
@@ -45,12 +43,18 @@ def list_everything(
 
 def _everything() -> dict[str, list[dict[str, Any]]]:
     from gpubench import registry
-    from gpubench.studies import study
+    from gpubench.studies.study import load_study
 
     return {
         "algorithms": [_algorithm(each) for each in registry.algorithms().values()],
-        "workloads": [_workload(each) for each in registry.workloads().values()],
-        "studies": [_study(study.load_study(name)) for name in registry.studies()],
+        "workloads": [
+            _fields(each, "name", "summary", "source") | {"parameters": dict(each.defaults)}
+            for each in registry.workloads().values()
+        ],
+        "studies": [
+            _fields(load_study(name), "name", "title", "paper", "table", "question")
+            for name in registry.studies()
+        ],
     }
 
 
@@ -96,15 +100,6 @@ def _algorithm(algorithm: type[Algorithm]) -> dict[str, Any]:
     }
     told = _fields(algorithm, "name", "family", "summary", "source")
     return told | {"forms": forms, "defaults": dict(algorithm.defaults)}
-
-
-def _workload(workload: type[Workload]) -> dict[str, Any]:
-    told = _fields(workload, "name", "summary", "source")
-    return told | {"parameters": dict(workload.defaults)}
-
-
-def _study(study: Study) -> dict[str, Any]:
-    return _fields(study, "name", "title", "paper", "table", "question")
 
 
 def _fields(of: object, *names: str) -> dict[str, Any]:

@@ -32,12 +32,7 @@ KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 DeviceOption = Annotated[
     str,
-    opt(
-        "DEVICE",
-        "auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl",
-        "--device",
-        among="devices",
-    ),
+    opt("DEVICE", "auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl", among="devices"),
 ]
 TransportOption = Annotated[
     str,
@@ -51,8 +46,7 @@ OversubscribeOption = Annotated[
     bool, typer.Option("--oversubscribe", help="Let ranks share a GPU.")
 ]
 AlgorithmsOption = Annotated[
-    str | None,
-    opt("A,B", "Only these algorithms of the study.", "--algorithms", among="algorithms"),
+    str | None, opt("A,B", "Only these algorithms of the study.", among="algorithms")
 ]
 ResultsArgument = Annotated[
     list[Path] | None,
@@ -62,11 +56,9 @@ ResultsArgument = Annotated[
         " otherwise those of the checkout.",
     ),
 ]
-AgainOption = Annotated[
-    float, opt("M", "Spend up to M minutes on inconclusive measurements.", "--minutes")
-]
+AgainOption = Annotated[float, opt("M", "Spend up to M minutes on inconclusive measurements.")]
 PeriodicOption = Annotated[
-    str, opt("AXES", "Axes along which the box repeats: some of xyz, or none.", "--periodic")
+    str, opt("AXES", "Axes along which the box repeats: some of xyz, or none.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON to stdout.")]

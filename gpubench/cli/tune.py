@@ -76,6 +76,7 @@ def tune(
 
 def _print(found: Tuned, cutoff: float) -> None:
     """Print ranks, the results for a trajectory, and last the line to write."""
+    from gpubench.cli.output import print_table
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame_of
 
@@ -83,19 +84,14 @@ def _print(found: Tuned, cutoff: float) -> None:
     if found.moved_share is not None:
         print(f"{found.moved_share:.2%} of the particles change cells from frame to frame")
         print_measured(frame_of([found.updates]))
-        _print_skins(found)
+        rows = []
+        for each in found.skins:
+            frames = f"{'at least ' if each.outlasts else ''}{each.frames:.3g}"
+            both = (each.list_ms, each.ms_per_frame)
+            ms, mean = ("" if value is None else f"{value:.4g}" for value in both)
+            rows.append((f"{each.skin:g}", frames, ms, mean))
+        print_table(("skin", "frames a list serves", "list ms", "list ms per frame"), rows)
     if abs(found.searched - cutoff) > 1e-6 * cutoff:
         say(f"timed with a cutoff of {found.searched:g}: whole cells fill the box")
     say(f"records: {found.path}")
     print(found.code or "no method of gpubench.NeighbourList ran on these particles")
-
-
-def _print_skins(found: Tuned) -> None:
-    from gpubench.cli.output import print_table
-
-    rows = []
-    for each in found.skins:
-        frames = f"{'at least ' if each.outlasts else ''}{each.frames:.3g}"
-        ms, mean = ("" if v is None else f"{v:.4g}" for v in (each.list_ms, each.ms_per_frame))
-        rows.append((f"{each.skin:g}", frames, ms, mean))
-    print_table(("skin", "frames a list serves", "list ms", "list ms per frame"), rows)
