@@ -110,8 +110,7 @@ def compare_files(
     environments = [each.environment for side in (ours, theirs) for each in side.results]
     machines = {environment["machine"] for environment in environments}
     known = spreads(machines.pop()) if len(machines) == 1 else {}
-    if threshold is None:
-        threshold = threshold_on(environments[0])
+    threshold = threshold_on(environments[0]) if threshold is None else threshold
     judged = judge(matched.cells, threshold, confidence, spreads=known)
     return Comparison(matched, judged, threshold, confidence, 1, str(base), str(head))
 

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpubench.report import formats
-from gpubench.report.cells import MeasurementRow
 
 # After Wong, Points of view: Color blindness, Nature Methods 8 (2011) 441; darkened or lightened
 # where the background needs it. The second eight are as far from those and from each other as
@@ -42,11 +41,6 @@ class Point(NamedTuple):
     low: float | None = None
     high: float | None = None
     told: Mapping[str, str] = MappingProxyType({})
-
-
-def time_point(x: float, cell: MeasurementRow, scale: float = 1.0) -> Point:
-    """Return the time of a cell, in milliseconds times a scale."""
-    return Point(x, scale * cell.median_ms, scale * cell.low_ms, scale * cell.high_ms, cell.told)
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,7 @@ from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES, describe, varying
 from gpubench.report.cells import MODES, MeasurementRow, grouped
-from gpubench.report.figures import (
-    BarChart,
-    Chart,
-    Curve,
-    Point,
-    Scale,
-    StackedBar,
-    panel,
-    time_point,
-)
+from gpubench.report.figures import BarChart, Chart, Curve, Point, Scale, StackedBar, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import Scan, scans
 
@@ -106,7 +97,9 @@ def _lines(run: StudyRun, columns: Columns) -> list[Curve]:
     found: dict[Variant, list[Point]] = {}
     for x, cell in ((x, cell) for x, cells in columns for cell in cells):
         if cell.median_ms:
-            point = time_point(x, cell, 1 / cell.unit_ms(run.unit))
+            scale = 1 / cell.unit_ms(run.unit)
+            low, high = scale * cell.low_ms, scale * cell.high_ms
+            point = Point(x, scale * cell.median_ms, low, high, cell.told)
             found.setdefault(cell.subject, []).append(point)
     # A colour for each algorithm, dashes for each of its variants.
     names = list(dict.fromkeys(subject.algorithm for subject in run.subjects))
