@@ -219,12 +219,7 @@ def failed(
 
 def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
     """Return what gives the oracle of a family on an input, made once."""
-
-    @cache
-    def oracle(family: str) -> Oracle:
-        return problems.problems()[family].oracle(inputs)
-
-    return oracle
+    return cache(lambda family: problems.problems()[family].oracle(inputs))
 
 
 def _hash_of(drawn: Sequence[Inputs]) -> str | None:

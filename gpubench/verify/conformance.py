@@ -70,8 +70,3 @@ def _run(
 def cases(family: str) -> tuple[Case, ...]:
     """Return the suite of a family."""
     return tuple(problems.problems()[family].cases())
-
-
-def large_cases(family: str) -> list[Case]:
-    """Return the inputs just past 2^24 in size, where float32 no longer counts; for a GPU."""
-    return list(problems.problems()[family].large_cases())

@@ -15,7 +15,6 @@ from fakes import FakeDevice
 from gpubench import problems
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
-from gpubench.core.case import Case
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.physics.noise import GENERATORS
 from gpubench.problems.cells.contract import (
@@ -31,7 +30,7 @@ from gpubench.problems.pair_noise.oracle import noise
 from gpubench.problems.particles.contract import ParticleAlgorithm
 from gpubench.problems.particles.inputs import from_positions, make, move
 from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
-from gpubench.verify.conformance import CaseResult, cases, large_cases, run_case, run_conformance
+from gpubench.verify.conformance import CaseResult, cases, run_case, run_conformance
 from gpubench.verify.smallest import smallest_failure, smallest_failure_of_a_piece
 
 HOST: Any = SimpleNamespace(download=np.array, upload=np.array)
@@ -629,11 +628,12 @@ def test_what_algorithms_are_registered_for_has_a_suite() -> None:
     assert {*problems.problems()} - {*SUITED} == {"workload-step"}
 
 
-@pytest.mark.parametrize("listed", [cases, large_cases])
 @pytest.mark.parametrize("family", SUITED)
-def test_names_are_unique(listed: Callable[[str], list[Case]], family: str) -> None:
-    names = [case.name for case in listed(family)]
-    assert len(set(names)) == len(names) > (0 if listed is cases else -1)
+def test_names_are_unique(family: str) -> None:
+    names = [case.name for case in cases(family)]
+    assert len({*names}) == len(names) > 0
+    large = [case.name for case in problems.problems()[family].large_cases()]
+    assert len({*large}) == len(large)
 
 
 @pytest.mark.parametrize("family", SUITED)

@@ -35,15 +35,7 @@ class SimulationStart:
     @property
     def made_for(self) -> dict[str, Any]:
         """What the steps of a workload are made for, beside the workload and the algorithm."""
-        return {
-            "particles": self.particles,
-            "skin": self.skin,
-            "time_step": self.time_step,
-            "seed": self.seed,
-            "ranks": self.ranks,
-            "decomposition": self.decomposition,
-            "setting": self.setting,
-        }
+        return {name: value for name, value in vars(self).items() if name != "workload"}
 
 
 def draw(axes: Simulation, seed: int) -> SimulationStart:
