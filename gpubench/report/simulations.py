@@ -29,6 +29,10 @@ def sections(accounts: Iterable[Path]) -> list[Section]:
 
 def _section(slug: str, path: Path) -> Section:
     told = load(path)
+    told["given"] = {  # whole numbers without a point
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in told["given"].items()
+    }
     panel = path.with_name(_PANEL)
     png = panel.read_bytes() if panel.exists() else None
     if png is not None and not png.startswith(b"\x89PNG\r\n\x1a\n"):

@@ -1,7 +1,5 @@
 """Sorting particles into the cells of a grid."""
 
-from __future__ import annotations
-
 from gpubench.core.problem import Problem
 from gpubench.problems.particles.axes import FIXED, VARIED, Particles
 

@@ -1,7 +1,5 @@
 """Collision of two triangle meshes."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpubench.core.problem import Problem

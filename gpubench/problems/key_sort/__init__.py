@@ -1,7 +1,5 @@
 """Sorting keys, alone or with values."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpubench.core.problem import Problem

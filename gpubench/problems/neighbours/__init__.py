@@ -1,7 +1,5 @@
 """Finding the neighbours of particles."""
 
-from __future__ import annotations
-
 from gpubench.core.problem import Problem
 from gpubench.problems.particles.axes import FIXED, VARIED, Particles
 

@@ -1,7 +1,5 @@
 """Random numbers for pairs of particles."""
 
-from __future__ import annotations
-
 from gpubench.core.problem import Problem
 from gpubench.problems.pair_noise.axes import Pairs
 

@@ -1,7 +1,5 @@
 """Products of a sparse matrix of 1x3 blocks."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpubench.core.problem import Problem

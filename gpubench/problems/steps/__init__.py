@@ -1,7 +1,5 @@
 """Whole steps of a simulation, of which a cell list is one part."""
 
-from __future__ import annotations
-
 from gpubench.core.problem import Problem
 from gpubench.problems.steps.axes import Simulation
 

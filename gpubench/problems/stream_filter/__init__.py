@@ -1,7 +1,5 @@
 """Removing the null records of a stream."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpubench.core.problem import Problem

@@ -1,7 +1,5 @@
 """Loop subdivision of closed triangle meshes."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpubench.core.problem import Problem
