@@ -146,7 +146,7 @@ def test_a_crash_costs_one_input_and_is_made_good(mortal, tmp_path, open_once):
         # A busy machine's times drift: that may be remarked upon, sharing may not.
         assert record.status == "ok"
         assert not any("ranks measured on" in remark for remark in record.remarks or ())
-        assert record.key in {crashed["key"] for crashed in lost}
+        assert record.key in {crashed.key for crashed in lost}
 
     alone = tmp_path / "alone"
     with nothing_added(tmp_path):
