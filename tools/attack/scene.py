@@ -14,10 +14,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from signal import SIGINT, SIGKILL, SIGTERM, Signals
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attack.processes import Command, Ended
 from attack.trial import Broken, require
+
+if TYPE_CHECKING:
+    from gpubench.evidence.records import Record
 
 DEVICE = "opencl:intel"
 STUDY = """\
@@ -137,22 +140,22 @@ class Scene:
         left += [p.name for p in self.work.rglob("*") if p.suffix in (".tmp", ".partial")]
         require(not left, f"left behind: {', '.join(sorted(left)[:4])}")
 
-    def records(self, name: str = "results") -> dict[str, Any]:
+    def records(self, name: str = "results") -> dict[str, Record]:
         """Return the records of all results of a folder by key; Broken where one is not whole."""
         from gpubench.base.errors import UserError
         from gpubench.evidence.results import load
 
-        every: list[Any] = []
+        every: list[Record] = []
         for path in (self.work / name).rglob("*.json"):
             try:
                 every += load(path).records
             except UserError as error:
                 raise Broken(str(error)) from error
-        found = {record["key"]: record for record in every}
+        found = {record.key: record for record in every}
         require(len(found) == len(every), f"{len(every) - len(found)} records are there twice")
         return found
 
-    def require_complete(self, before: dict[str, Any], how: str) -> None:
+    def require_complete(self, before: dict[str, Record], how: str) -> None:
         """Raise Broken where the records are not those of a run in one go, and of before."""
         found = self.records()
         require_kept(before, found, how)
