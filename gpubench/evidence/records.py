@@ -237,7 +237,10 @@ class Flat(NamedTuple):
         kinds = [
             msgspec.defstruct(
                 f"Flat{cls.__name__}",
-                [("input", None, None), *((name, Value, None) for name in (*axes, "cells"))],
+                [
+                    ("input", None, None), *((name, Value, None) for name in axes),
+                    ("cells", Annotated[list[Count], Triple] | None, None),
+                ],
                 bases=(cls,), kw_only=True, frozen=True, forbid_unknown_fields=True,
                 tag=cls.__struct_config__.tag, tag_field="status",
             )

@@ -73,10 +73,12 @@ def load(path: Path) -> Results:
     if type(found) is _ResultsFile:
         learn(found.kinds)
         return Results(found.environment, found.records, path, found.study)
+    records: list[AnyRecord] = []
     try:
-        records = [flat.record_of(record) for record in found.records]
+        records.extend(flat.record_of(record) for record in found.records)
     except ValueError as error:
-        raise UserError(f"{path} is not {title}: {error}") from error
+        place = f"at $.records[{len(records)}]"
+        raise UserError(f"{path} is not {title}: {place}: {error}") from error
     return Results(found.environment, records, path, found.study)
 
 

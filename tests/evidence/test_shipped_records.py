@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from kinds import flat_fields
 
+from gpubench.base.errors import UserError
 from gpubench.evidence.frame import frame
 from gpubench.evidence.records import Record, identity_of, record_key
 from gpubench.evidence.results import Results, load
@@ -53,3 +56,17 @@ def test_a_file_of_schema_1_is_read_as_it_was() -> None:
     was = (FROZEN / "schema-1.frame.csv").read_text(encoding="utf-8")
     assert found.to_csv(index=False) == was
     assert all(record_key(**identity_of(record)) == record.key for record in results.records)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("cells", "%s%n"), ("cells", [4, 4]), ("particles", -1), ("mode", "warm"), ("per_cell", "4")],
+)
+def test_what_was_no_record_of_schema_1_still_is_none(field, value, tmp_path) -> None:
+    document = json.loads((FROZEN / "schema-1.json").read_text(encoding="utf-8"))
+    index = next(n for n, each in enumerate(document["records"]) if each["cells"] is not None)
+    document["records"][index][field] = value
+    forged = tmp_path / "forged.json"
+    forged.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(UserError, match=rf"\$\.records\[{index}\]"):
+        load(forged)
