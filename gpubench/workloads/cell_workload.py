@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ from gpubench.problems.cells.contract import (
     SortedCells,
 )
 from gpubench.workloads.cell_hash import CellHash
+from gpubench.workloads.parameters import require_size
 from gpubench.workloads.workload import BlowUp, State, Value, Workload, drawn
 
 BLOCK = 128
@@ -45,8 +46,6 @@ PARTS = 3  # of the range, which sorted cells are long along x
 LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
 ROOM_STEP = 32
 STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
-# Sizes of parameters: what kernels can count in int32, and square, divide and add up in float32.
-WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
 
 
 class InCells(Workload):
@@ -278,9 +277,8 @@ class InCells(Workload):
     @property
     def number_density(self) -> float:
         """Particles in a unit of volume, or of area in two dimensions, where there are any."""
-        return self.particles / math.prod(
-            edge for axis, edge in enumerate(self.box.size) if axis not in self.flat
-        )
+        edges = (edge for axis, edge in enumerate(self.box.size) if axis not in self.flat)
+        return self.particles / math.prod(edges)
 
     @property
     def blocks(self) -> int:
@@ -325,15 +323,12 @@ class InCells(Workload):
     def by_id(self, column: Any) -> NDArray[Any]:
         """Download what the last step computed in the order of `current`, in order of ids."""
         ids = self.device.download(self.places).view(np.uint32)[:, 3]
-        found: NDArray[Any] = self.in_place(column)[rows_of(ids)]
-        return found
+        return take(self.in_place(column), rows_of(ids))
 
     def in_place(self, column: Any) -> NDArray[np.float32]:
         """Download what the last step computed in the order of `current`, as the state is now."""
         found: NDArray[np.float32] = self.device.download(column)
-        if self.scatters:
-            found = put(found, self.device.download(self.order))
-        return found
+        return put(found, self.device.download(self.order)) if self.scatters else found
 
     def array(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         """Allocate a device array and count it as this workload's memory."""
@@ -357,7 +352,7 @@ class InCells(Workload):
         if self.particles < 1:
             raise UserError(f"a simulation needs particles, not {self.particles}")
         for name, value in self.parameters.items():
-            _require_size(name, value)
+            require_size(name, value)
         self.time_step = self.number("time_step")
         if not 0 < self.time_step < math.inf:
             raise UserError(f"time_step must be positive and finite, not {self.time_step}")
@@ -503,21 +498,3 @@ class InCells(Workload):
             self.particles, self._counts, self._lists,
         )  # fmt: skip
         self.device.fill(self.stale, 0x00)
-
-
-def _require_size(name: str, value: Value) -> None:
-    """Raise UserError for a finite number that kernels cannot compute with."""
-    if isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
-        return
-    least, most = WHOLE_SIZES if isinstance(value, int) else SIZES
-    if value != 0 and not least <= abs(value) <= most:
-        raise UserError(f"{name} must be 0, or {least:g} to {most:g} in size, not {value}")
-
-
-def require_known_values(
-    parameters: Mapping[str, Value], known: Mapping[str, Collection[str]]
-) -> None:
-    """Raise UserError where a parameter is not one of the values that are known for it."""
-    for name, values in known.items():
-        if parameters[name] not in values:
-            raise UserError(f"{name} must be one of {', '.join(values)}, not {parameters[name]}")

@@ -19,7 +19,8 @@ from gpubench.physics.arrays import Floats
 from gpubench.physics.constraint import SOLVERS, Liquid, spline
 from gpubench.physics.constraint_step import Solved, check_constraint_step
 from gpubench.physics.sph import mass_for
-from gpubench.workloads.cell_workload import BLOCK, require_known_values
+from gpubench.workloads.cell_workload import BLOCK
+from gpubench.workloads.parameters import require_known_values
 from gpubench.workloads.tank import DamBreak, by_ids
 from gpubench.workloads.workload import Snapshot, State, Value
 

@@ -26,7 +26,8 @@ from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum, temperature
 from gpubench.physics.step import check_dpd_step
 from gpubench.problems.cells.contract import SortedCells
-from gpubench.workloads.cell_workload import BLOCK, InCells, require_known_values
+from gpubench.workloads.cell_workload import BLOCK, InCells
+from gpubench.workloads.parameters import require_known_values
 from gpubench.workloads.workload import Snapshot, State, Value
 
 # Back ends with fast atomic additions of float32: each pair of sorted cells is computed once.

@@ -1,12 +1,16 @@
-"""Values of parameters as they are written."""
+"""Values of parameters: as they are written, and which ones workloads take."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 
 from gpubench.base.errors import UserError
 from gpubench.base.numbers import read_number, read_whole
 from gpubench.workloads.workload import Value
+
+# Sizes of parameters: what kernels can count in int32, and square, divide and add up in float32.
+WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
 
 
 def parse(name: str, text: str, kind: type[Value]) -> Value:
@@ -21,3 +25,21 @@ def parse(name: str, text: str, kind: type[Value]) -> Value:
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"parameter {name} takes {words[float]}, not {text!r}")
     return value
+
+
+def require_size(name: str, value: Value) -> None:
+    """Raise UserError for a finite number that kernels cannot compute with."""
+    if isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
+        return
+    least, most = WHOLE_SIZES if isinstance(value, int) else SIZES
+    if value != 0 and not least <= abs(value) <= most:
+        raise UserError(f"{name} must be 0, or {least:g} to {most:g} in size, not {value}")
+
+
+def require_known_values(
+    parameters: Mapping[str, Value], known: Mapping[str, Collection[str]]
+) -> None:
+    """Raise UserError where a parameter is not one of the values that are known for it."""
+    for name, values in known.items():
+        if parameters[name] not in values:
+            raise UserError(f"{name} must be one of {', '.join(values)}, not {parameters[name]}")

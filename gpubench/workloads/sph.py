@@ -23,7 +23,8 @@ from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
 from gpubench.problems.cells.contract import HashedCells, SortedCells
-from gpubench.workloads.cell_workload import BLOCK, TRAVERSALS, require_known_values
+from gpubench.workloads.cell_workload import BLOCK, TRAVERSALS
+from gpubench.workloads.parameters import require_known_values
 from gpubench.workloads.sph_bodies import (
     BodiesOnDevice,
     body_in_memory,
