@@ -56,8 +56,8 @@ def _read() -> dict[str, Any]:
         name: {
             "summary": algorithm.summary,
             "size_axis": asked[algorithm.family].takes.size_axis,
-            "varied": asked[algorithm.family].varied,
-            "fixed": {**asked[algorithm.family].fixed, **algorithm.needs},
+            "varied": asked[algorithm.family].takes.varied,
+            "fixed": {**asked[algorithm.family].takes.fixed, **algorithm.needs},
             "parameters": dict(algorithm.conformance_parameters),
             "forms": {
                 form: {"requires": sorted(about.requires), "capturable": about.capturable}

@@ -24,7 +24,6 @@ class Problem:
     single file overrides `oracle` and `cases` instead.
 
     takes: the kind of its inputs.
-    varied, fixed: what benchmarks measure beside the size: axes with several values, and with one.
     makes_cells: whether its algorithms make what a simulation keeps its particles in.
     reads_cells: whether its algorithms are made for a cell list, which is no workspace of theirs.
     """
@@ -35,8 +34,6 @@ class Problem:
     suite: ClassVar[str | None] = None
     large_suite: ClassVar[str | None] = None
     samples_name: ClassVar[str] = "samples"
-    varied: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    fixed: ClassVar[Mapping[str, Any]] = {}
     makes_cells: ClassVar[bool] = False
     reads_cells: ClassVar[bool] = False
 
@@ -79,8 +76,8 @@ class Problem:
 
     def axes_for(self, algorithm: type[Algorithm], size: int) -> dict[str, Any]:
         """Return the axes of a typical input of a size that an algorithm takes."""
-        first = {name: values[0] for name, values in self.varied.items()}
-        return {self.takes.size_axis: size, **first, **self.fixed, **algorithm.needs}
+        first = {name: values[0] for name, values in self.takes.varied.items()}
+        return {self.takes.size_axis: size, **first, **self.takes.fixed, **algorithm.needs}
 
     def sample(self, algorithm: type[Algorithm], size: int, seed: int = 0, **axes: Any) -> Any:
         """Draw a typical input of a size that an algorithm takes; axes: in place of the usual."""

@@ -84,12 +84,15 @@ class Recipe(ABC):
     kind: the kind's name. size_axis: the axis whose value is the size of the input.
     named_by: the axis by which a sweep says that its inputs are of this kind.
     derived: what records have beside the axes of the recipe.
+    varied, fixed: what benchmarks measure beside the size: axes with several values, and with one.
     """
 
     kind: ClassVar[str]
     size_axis: ClassVar[str]
     named_by: ClassVar[str]
     derived: ClassVar[Mapping[str, DeclaredAxis]] = {}
+    varied: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    fixed: ClassVar[Mapping[str, Any]] = {}
 
     def make(self, seed: int) -> Inputs:
         """Draw the input, by `draw` of the module `inputs` beside the one that has its axes."""

@@ -53,7 +53,7 @@ class FakeGas(Workload):
     """
 
     name = "fake-gas"
-    summary = "particles that meet nobody"
+    summary = "particles that do not interact"
     source = "nowhere"
     defaults: ClassVar[dict[str, Value]] = {
         "time_step": 0.25,

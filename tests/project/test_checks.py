@@ -51,7 +51,7 @@ def test_a_typical_input_of_every_algorithm_is_described(name):
     """Its title and memory are seen in progress bars and refusals alone."""
     cls = registry.algorithms()[name]
     problem = problems.problems()[cls.family]
-    size = 576 if problem.takes.size_axis == "faces" and "depth" in problem.fixed else 512
+    size = 576 if problem.takes.size_axis == "faces" and "depth" in problem.takes.fixed else 512
     recipe = problem.takes(**problem.axes_for(cls, size))
     assert recipe.title and recipe.host_bytes > 0 and recipe.device_bytes > 0
     assert recipe.identity[problem.takes.size_axis] == size

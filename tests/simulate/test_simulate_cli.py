@@ -399,13 +399,13 @@ def test_a_checkpoint_stays_on_a_full_disk(simulate):
 
 
 def test_list_describes_workloads(gpubench_command):
-    for options, wanted in (([], "particles that meet nobody"), (["--json"], '"depth": 4.0')):
+    for options, wanted in (([], "particles that do not interact"), (["--json"], '"depth": 4.0')):
         _, out, _ = gpubench_command("list", *options)
         assert "fake-gas" in out and wanted in out
     (workload,) = json.loads(out)["workloads"]
     assert workload == {
         "name": "fake-gas",
-        "summary": "particles that meet nobody",
+        "summary": "particles that do not interact",
         "source": "nowhere",
         "parameters": dict(FakeGas.defaults),
     }

@@ -1,7 +1,7 @@
 """Sorting particles into the cells of a grid."""
 
 from gpubench.core.problem import Problem
-from gpubench.problems.particles.axes import FIXED, VARIED, Particles
+from gpubench.problems.particles.axes import Particles
 
 STANDS_ON = ("particles",)
 
@@ -11,7 +11,6 @@ class CellListProblem(Problem):
 
     name = "cell-list"
     takes = Particles
-    varied, fixed = VARIED, FIXED
     makes_cells = True
     oracle_name = "CellListOracle"
     suite = "cell_list_cases"
@@ -23,7 +22,6 @@ class CellListUpdateProblem(Problem):
 
     name = "cell-list-update"
     takes = Particles
-    varied, fixed = VARIED, FIXED
     makes_cells = True
     oracle_name = "CellListUpdateOracle"
     suite = "update_cases"
@@ -36,7 +34,6 @@ class HashGridProblem(Problem):
 
     name = "hash-grid"
     takes = Particles
-    varied, fixed = VARIED, FIXED
     makes_cells = True
     oracle_name = "HashGridOracle"
     suite = "hash_grid_cases"

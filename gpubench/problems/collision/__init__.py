@@ -1,7 +1,5 @@
 """Collision of two triangle meshes."""
 
-from typing import ClassVar
-
 from gpubench.core.problem import Problem
 from gpubench.problems.collision.axes import Meshes
 
@@ -13,6 +11,5 @@ class MeshCollisionProblem(Problem):
 
     name = "mesh-collision"
     takes = Meshes
-    fixed: ClassVar = {"mesh": "sphere", "pose": "deep"}
     oracle_name = "MeshCollisionOracle"
     suite = "meshes"

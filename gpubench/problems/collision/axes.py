@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe, Words, among, axis, whole
@@ -17,6 +18,7 @@ class Meshes(Recipe):
     """Two triangle meshes that may collide; see inputs.meshes."""
 
     kind, size_axis, named_by = "meshes", "faces", "mesh"
+    fixed: ClassVar = {"mesh": "sphere", "pose": "deep"}
 
     mesh: str = axis(Words("Meshes", "meshes", "two of {}"), among(SHAPES))
     faces: int = axis(

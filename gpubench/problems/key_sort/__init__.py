@@ -1,7 +1,5 @@
 """Sorting keys, alone or with values."""
 
-from typing import ClassVar
-
 from gpubench.core.problem import Problem
 from gpubench.problems.key_sort.axes import Keys
 
@@ -11,6 +9,5 @@ class KeySortProblem(Problem):
 
     name = "key-sort"
     takes = Keys
-    fixed: ClassVar = {"value_bytes": 4, "key_order": "uniform"}
     oracle_name = "KeySortOracle"
     suite = "keys"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe, Words, among, axis, whole
@@ -20,6 +21,7 @@ class Keys(Recipe):
     """Keys to be sorted, see inputs.py."""
 
     kind, size_axis, named_by = "keys", "key_count", "key_count"
+    fixed: ClassVar = {"value_bytes": 4, "key_order": "uniform"}
 
     key_count: int = axis(
         Words("Keys", "keys", "{} keys", "size", is_size=True), whole(1, MAX_KEYS)

@@ -1,7 +1,7 @@
 """Finding the neighbours of particles."""
 
 from gpubench.core.problem import Problem
-from gpubench.problems.particles.axes import FIXED, VARIED, Particles
+from gpubench.problems.particles.axes import Particles
 
 STANDS_ON = ("particles",)
 
@@ -11,7 +11,6 @@ class NeighbourSearchProblem(Problem):
 
     name = "neighbour-search"
     takes = Particles
-    varied, fixed = VARIED, FIXED
     oracle_name = "NeighbourSearchOracle"
     suite = "search_cases"
     large_suite = "large_searches"
@@ -23,7 +22,6 @@ class NeighbourQueryProblem(Problem):
 
     name = "neighbour-query"
     takes = Particles
-    varied, fixed = VARIED, FIXED
     reads_cells = True
     oracle_name = "NeighbourQueryOracle"
     suite = "query_cases"
@@ -34,7 +32,6 @@ class UnboundedQueryProblem(Problem):
 
     name = "unbounded-query"
     takes = Particles
-    varied, fixed = VARIED, FIXED
     reads_cells = True
     oracle_name = "UnboundedQueryOracle"
     suite = "unbounded_query_cases"

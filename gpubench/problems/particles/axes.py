@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpubench.base.errors import UserError
 from gpubench.core.recipe import MAX_PARTICLES, Recipe, Words, among, axis, whole
@@ -52,11 +52,6 @@ def check_move(particles: int, grid: Grid, moved: int | None, destination: str) 
         raise UserError("in a grid of one cell no particle can move to another: use more cells")
 
 
-# What benchmarks measure beside the number of particles.
-VARIED = {"per_cell": [1, 16]}
-FIXED = {"distribution": "uniform", "order": "random"}
-
-
 @dataclass(frozen=True)
 class Particles(Recipe):
     """Particles in the cells of a grid, and the particles before they moved, where they did.
@@ -69,6 +64,8 @@ class Particles(Recipe):
     """
 
     kind, size_axis, named_by = "particles", "particles", "particles"
+    varied: ClassVar = {"per_cell": [1, 16]}
+    fixed: ClassVar = {"distribution": "uniform", "order": "random"}
 
     particles: int = axis(
         Words("Particles", "particles", "{} particles", "size", is_size=True),

@@ -1,7 +1,5 @@
 """Products of a sparse matrix of 1x3 blocks."""
 
-from typing import ClassVar
-
 from gpubench.core.problem import Problem
 from gpubench.problems.sparse_product.axes import Matrices
 
@@ -13,8 +11,6 @@ class SparseProductProblem(Problem):
 
     name = "sparse-product"
     takes = Matrices
-    varied: ClassVar = {"order": ["cell", "random"]}
-    fixed: ClassVar = {"matrix": "density-gradient", "per_cell": 8, "distribution": "uniform"}
     oracle_name = "SparseProductOracle"
     suite = "matrices"
     large_suite = "large_matrices"

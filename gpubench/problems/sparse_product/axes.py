@@ -19,6 +19,8 @@ class Matrices(Recipe):
     """
 
     kind, size_axis, named_by = "matrix", "particles", "matrix"
+    varied: ClassVar = {"order": ["cell", "random"]}
+    fixed: ClassVar = {"matrix": "density-gradient", "per_cell": 8, "distribution": "uniform"}
     derived: ClassVar[Mapping[str, DeclaredAxis]] = {
         "periodic": declared_axes(Particles)["periodic"]
     }

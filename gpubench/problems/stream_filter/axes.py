@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe, Words, among, axis, whole
@@ -18,6 +19,8 @@ class Records(Recipe):
     """A stream of records, some of them null; see RecordSet."""
 
     kind, size_axis, named_by = "records", "records", "records"
+    varied: ClassVar = {"kept": [0.1, 0.9]}
+    fixed: ClassVar = {"record_bytes": 4, "nulls": "infinity"}
 
     records: int = axis(
         Words("Records", "records", "{} records", "size", is_size=True), whole(1, MAX_RECORDS)

@@ -1,7 +1,5 @@
 """Loop subdivision of closed triangle meshes."""
 
-from typing import ClassVar
-
 from gpubench.core.problem import Problem
 from gpubench.problems.subdivision.axes import Surfaces
 
@@ -11,6 +9,5 @@ class SubdivisionProblem(Problem):
 
     name = "surface-subdivision"
     takes = Surfaces
-    fixed: ClassVar = {"surface": "torus", "depth": 1}
     oracle_name = "SubdivisionOracle"
     suite = "surfaces"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe, Words, among, axis, whole
@@ -19,6 +20,7 @@ class Surfaces(Recipe):
     """A closed mesh and how often it is subdivided; see inputs.loop_meshes."""
 
     kind, size_axis, named_by = "surfaces", "faces", "surface"
+    fixed: ClassVar = {"surface": "torus", "depth": 1}
 
     surface: str = axis(Words("Surface", "surface", "{}"), among(SURFACES))
     faces: int = axis(
