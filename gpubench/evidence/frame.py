@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 def whole() -> set[str]:
     """Return the columns of whole numbers."""
-    return {n for n, each in problems.axes().items() if each.is_whole} | {inputs.INPUTS, "rank"}
+    return {n for n, each in problems.axes().items() if each.is_whole} | {
+        inputs.INPUTS,
+        "rank",
+        "device_rank",
+    }
 
 
 def load(*paths: str | Path) -> pd.DataFrame:
@@ -44,8 +48,11 @@ def frame(results: Iterable[Results]) -> pd.DataFrame:
     Times are in milliseconds: `median_ms` with the 95 % interval `low_ms` to `high_ms`, pooled
     over `timings` of the newest code and widened by the spread between timings (`pooling`).
     `rank` and `over_best` are among equal work on the same input in the same mode; what is wrong,
-    lost a part of its answer (`lost`) or was not timed has none. `is_first` says that none is
-    known to be faster. `bound` is the least traffic over time, as a share of the copy bandwidth.
+    lost a part of its answer (`lost`) or was not timed has none. `is_first` says that none of two
+    or more is known to be faster. `device_rank`, `device_over_best` and `device_is_first` are the
+    same by device time: of each entrant its graph, or where no graph can hold it its launches,
+    compared with those of the fastest. `bound` is the least traffic over time, as a share of the
+    copy bandwidth.
     """
     return frame_of(race for each in by_device(results).values() for race in rank(pool(each)))
 
@@ -63,6 +70,7 @@ def frame_of(ranked: Iterable[Sequence[Ranked]]) -> pd.DataFrame:
 def row_of(each: Ranked) -> dict[str, Any]:
     """Return the columns of one measurement, see `frame`."""
     record, environment = each.measurement.record, each.measurement.results.environment
+    standings = {"": each.in_mode, "device_": each.by_device_time}
     return {
         "machine": environment["machine"],
         "device": environment["device"]["name"],
@@ -82,9 +90,15 @@ def row_of(each: Ranked) -> dict[str, Any]:
         "timings": len(each.measurement.timings),
         "bound": share_of_bound(each.measurement),
         "lost": lost(record),
-        "rank": each.rank,
-        "over_best": each.ratio.value if each.ratio else None,
-        "is_first": each.is_first,
+        **{
+            name: value
+            for prefix, standing in standings.items()
+            for name, value in (
+                (f"{prefix}rank", standing and standing.rank),
+                (f"{prefix}over_best", standing and standing.ratio.value),
+                (f"{prefix}is_first", bool(standing and standing.is_first)),
+            )
+        },
         "workspace_bytes": record.workspace_bytes,
         "key": record.key,
         "file": str(each.measurement.results.path),

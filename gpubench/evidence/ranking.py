@@ -1,14 +1,18 @@
 """Ranks among measurements of equal work, and what a single choice costs over many inputs.
 
-Only complete, right answers of one group (see `declared.Group`) on one input in one mode are
-ranked. A lead is one where the interval of the ratio of two times lies above 1; the others share
-the first place.
+Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked: in
+each mode, and by device time. A lead is one where the interval of the ratio of two times lies above
+1; the others share the first place. A ranking of one entrant has no first.
+
+Device time is that of a replayed graph. What no graph can hold is compared as launched from Python
+with the fastest graph's own launched time, and stands where that ratio puts it.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
@@ -40,7 +44,8 @@ class Variant(NamedTuple):
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
-_INPUT = tuple(name for name in AXES if name not in Variant._fields)
+MODES = ("graph", "hot", "cold")  # the nearer to device time, the earlier
+_INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
 
 
@@ -64,17 +69,31 @@ def may_rank(record: AnyRecord) -> TypeGuard[Ok]:
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """One measurement among others. rank: 1 for the fastest; None where it may not be ranked.
+class Standing:
+    """A place among equal work on one input. rank: 1 for the fastest. ratio: over its time.
 
-    ratio: its time over that of the fastest. is_first: whether no other is known to be faster.
+    time: by which it is ranked; of what was launched among graphs, the fastest graph's times the
+    ratio of their launched times. is_first: no other is known to be faster, and there is another.
+    """
+
+    rank: int
+    ratio: Ratio
+    is_first: bool
+    time: Timed
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One measurement among others.
+
+    in_mode: where it stands among those timed in its mode; by_device_time: among all, of whose
+    modes each has the one that comes nearest. None where it may not be ranked.
     """
 
     measurement: Measurement
     group: EqualWork
-    rank: int | None
-    ratio: Ratio | None
-    is_first: bool
+    in_mode: Standing | None
+    by_device_time: Standing | None
 
 
 def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
@@ -84,32 +103,64 @@ def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
     """
     bad = (each for each in measured if each.record.status == "wrong")
     wrong = {_values(each, _SUBJECT_AND_INPUT) for each in bad}
+    found = []
     races = grouped(measured, lambda each: (group(each.record), *_values(each, _INPUT)))
-    return [_ranked(own, race, wrong) for (own, *_), race in races.items()]
+    for (own, *_), race in races.items():
+        by_mode: dict[str, dict[Variant, Timed]] = {}
+        for each in race:
+            if may_rank(each.record) and _values(each, _SUBJECT_AND_INPUT) not in wrong:
+                subject = Variant.of(each.record)
+                by_mode.setdefault(each.record.mode, {})[subject] = timed(each.record)
+        places = {mode: _standings(times) for mode, times in by_mode.items()}
+        modes, times = _device_times(by_mode)
+        device = _standings(times)
+        for mode, alike in grouped(race, lambda each: each.record.mode).items():
+            ranked = []
+            for each in alike:
+                subject = Variant.of(each.record)
+                by_device = device[subject] if modes.get(subject) == mode else None
+                standing = places.get(mode, {}).get(subject)
+                ranked.append(Ranked(each, own, standing, by_device))
+            ranked.sort(key=lambda each: each.in_mode.rank if each.in_mode else math.inf)
+            found.append(ranked)
+    return found
 
 
 def _values(each: Measurement, names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(hashable(getattr(each.record, name)) for name in names)
 
 
-def _ranked(
-    own: EqualWork, race: Sequence[Measurement], wrong: Collection[tuple[Any, ...]]
-) -> list[Ranked]:
-    apart = {id(each) for each in race if wrong and _values(each, _SUBJECT_AND_INPUT) in wrong}
-    able = [
-        (timed(each.record), each)
-        for each in race
-        if may_rank(each.record) and id(each) not in apart
-    ]
-    able.sort(key=lambda pair: pair[0].median)
-    ratios = [time.over(able[0][0]) for time, _ in able]
-    found = [
-        Ranked(each, own, place, ratio, place == 1 or ratio.low <= 1)
-        for place, ((_, each), ratio) in enumerate(zip(able, ratios, strict=True), start=1)
-    ]
-    ranked = {id(each) for _, each in able}
-    rest = [each for each in race if id(each) not in ranked]
-    return [*found, *(Ranked(each, own, None, None, False) for each in rest)]
+def _standings(times: Mapping[Variant, Timed]) -> dict[Variant, Standing]:
+    """Rank by time, fastest first."""
+    ordered = sorted(times.items(), key=lambda item: item[1].median)
+    found = {}
+    for place, (subject, time) in enumerate(ordered, start=1):
+        ratio = time.over(ordered[0][1])
+        is_first = len(ordered) > 1 and (place == 1 or ratio.low <= 1)
+        found[subject] = Standing(place, ratio, is_first, time)
+    return found
+
+
+def _device_times(
+    by_mode: Mapping[str, Mapping[Variant, Timed]],
+) -> tuple[dict[Variant, str], dict[Variant, Timed]]:
+    """Return in which mode each entrant is ranked by device time, and the time that stands for it.
+
+    An entrant that has no mode in common with the fastest has none.
+    """
+    first = next((mode for mode in MODES if mode in by_mode), None)
+    if first is None:
+        return {}, {}
+    times = dict(by_mode[first])
+    modes = dict.fromkeys(times, first)
+    best = min(times, key=lambda subject: times[subject].median)
+    launched = by_mode.get("hot", {})
+    if best in launched:
+        for subject in launched.keys() - times.keys():
+            ratio, unit = launched[subject].over(launched[best]), times[best].median
+            times[subject] = Timed(*(unit * each for each in (ratio.value, ratio.low, ratio.high)))
+            modes[subject] = "hot"
+    return modes, times
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -113,7 +114,7 @@ class Tuned:
         """Whether some search was timed and none was wrong or failed."""
         done = self.ranked + self.updates
         bad = any(each.measurement.record.status in ("wrong", "failed") for each in done)
-        return bool(self.ranked) and self.ranked[0].rank is not None and not bad
+        return bool(self.ranked) and self.ranked[0].by_device_time is not None and not bad
 
 
 def tune(
@@ -234,7 +235,7 @@ def _measured(
     for each in itertools.chain(*rank(pool([summary.results]))):
         races[each.measurement.record.at("distribution") or ""].append(each)
     for race in races.values():
-        race.sort(key=lambda each: (each.rank is None, each.rank or 0))
+        race.sort(key=lambda each: each.by_device_time.rank if each.by_device_time else math.inf)
     return summary.path, races
 
 
@@ -246,7 +247,7 @@ def _method(each: Ranked) -> str | None:
 
 def _fastest(ranked: Sequence[Ranked]) -> Ranked | None:
     """Return the fastest that is a method of NeighbourList."""
-    return next((each for each in ranked if each.rank and _method(each)), None)
+    return next((each for each in ranked if each.by_device_time and _method(each)), None)
 
 
 def _code(ranked: Sequence[Ranked], cutoff: float, given: SearchBox | None) -> str | None:

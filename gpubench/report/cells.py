@@ -14,13 +14,11 @@ from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.frame import command_of, row_of
 from gpubench.evidence.pooling import grouped as grouped
 from gpubench.evidence.pooling import hashable
-from gpubench.evidence.ranking import Ranked, Variant
+from gpubench.evidence.ranking import MODES, Ranked, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, counts, sizes
 
-# The first of these that was timed is shown, and ranked with others in the same mode.
-MODES = ("graph", "hot", "cold")
 # A phase of that name is a picture, which is no part of a step; phases whose names begin with the
 # other one are what several ranks spend on each other.
 DRAW, EXCHANGE = "draw", "exchange"
@@ -100,14 +98,19 @@ class MeasurementRow:
 
     @property
     def over_first(self) -> Ratio:
-        """Its time over that of the fastest that does equal work."""
-        assert self.ranked.ratio is not None
-        return self.ranked.ratio
+        """Its device time over that of the fastest that does equal work."""
+        assert self.ranked.by_device_time is not None
+        return self.ranked.by_device_time.ratio
 
-    def over(self, other: MeasurementRow) -> Ratio:
-        """Divide its time by another."""
-        ours, theirs = (Timed(c.median_ms, c.low_ms, c.high_ms) for c in (self, other))
-        return ours.over(theirs)
+    def over(self, other: MeasurementRow) -> Ratio | None:
+        """Divide its time by another, in the first mode in which both have one."""
+        both = (self, other)
+        for mode in MODES:
+            if all(cell.is_timed(mode) for cell in both):
+                rows = (cell.modes[mode] for cell in both)
+                ours, theirs = (Timed(c.median_ms, c.low_ms, c.high_ms) for c in rows)
+                return ours.over(theirs)
+        return None
 
     @property
     def is_short(self) -> bool:

@@ -16,7 +16,7 @@ from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, sizes
-from gpubench.report.cells import MODES, InputAxes, MeasurementRow, grouped, phases_of, shown
+from gpubench.report.cells import InputAxes, MeasurementRow, grouped, phases_of, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 
@@ -111,14 +111,10 @@ class StudyRun:
         return grouped(self.cells.values(), lambda cell: cell.subject)
 
     def ranked_at(self, place: InputAxes) -> list[MeasurementRow]:
-        """Return the cells of a place that have a rank, fastest first, each group after another.
-
-        They are in the mode that comes first and was ranked there: a ranking has one mode.
-        """
-        every = [c for cell in self.by_place.get(place, ()) for c in cell.modes.values()]
-        by_mode = grouped((cell for cell in every if cell.rank is not None), lambda cell: cell.mode)
-        first = next((by_mode[mode] for mode in MODES if mode in by_mode), [])
-        return sorted(first, key=lambda cell: (cell.rank, cell.median_ms))
+        """Return the cells of a place that have a rank by device time, fastest first."""
+        every = (c for cell in self.by_place.get(place, ()) for c in cell.modes.values())
+        able = (cell for cell in every if cell.device_rank is not None)
+        return sorted(able, key=lambda cell: (cell.device_rank, cell.median_ms))
 
     def winner(self, cells: Collection[MeasurementRow]) -> Variant | None:
         """Return the subject that is fastest at the most places of some timed cells, or None.

@@ -9,7 +9,7 @@ from gpubench.evidence.declared import EqualWork
 from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, steps
 from gpubench.report.axes import AXES
-from gpubench.report.cells import MODES, MeasurementRow, grouped
+from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table, words
 from gpubench.report.scans import words_of
@@ -210,16 +210,9 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
         if name != published.algorithm:
             under = max((i for i in own if i < over), default=own[0])
             theirs += [line[over].theirs / line[under].theirs for line in grid]
-            here += [_measured_ratio(line[over].cell, line[under].cell) for line in grid]
-    return theirs, [ratio for ratio in here if ratio is not None]
-
-
-def _measured_ratio(over: MeasurementRow | None, under: MeasurementRow | None) -> float | None:
-    """Divide times of one mode: the first in which both are timed; None where there is none."""
-    both = [cell for cell in (over, under) if cell is not None and cell.ok]
-    modes = (m for m in MODES if len(both) == 2 and all(cell.is_timed(m) for cell in both))
-    times = ([cell.modes[mode].median_ms for cell in both] for mode in modes)
-    return next((float(one / other) for one, other in times if other), None)
+            pairs = ((line[over].cell, line[under].cell) for line in grid)
+            here += [one.over(other) for one, other in pairs if one and other]
+    return theirs, [ratio.value for ratio in here if ratio is not None]
 
 
 # Rows of the front page.

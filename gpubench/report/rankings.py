@@ -20,7 +20,6 @@ from gpubench.report.machines import StudyRun
 
 CONTENDER = 1.25  # times the winner's time, below which one might win nearby
 _NEAR = 2.0  # doublings
-_MODE = "hot"  # the one in which libraries of others run too
 
 # Equal work on one input: the fastest form of each algorithm, fastest first.
 Race = Sequence[MeasurementRow]
@@ -42,7 +41,7 @@ def moved_share(place: InputAxes) -> float | None:
 
 def is_open(race: Race) -> bool:
     """Say whether another one may be as fast as the winner."""
-    return any(cell.is_first for cell in race[1:])
+    return any(cell.device_is_first for cell in race[1:])
 
 
 class Contest(NamedTuple):
@@ -58,24 +57,23 @@ class Contest(NamedTuple):
 
 @dataclass(frozen=True)
 class Searches:
-    """All searches of a study on one machine, launched from the host with warm caches."""
+    """All searches of a study on one machine, by device time."""
 
     run: StudyRun
 
     def of(self, name: str) -> StudyRun:
-        """Return all that was tried of a task, in the mode of the rankings."""
-        return self.run.only(lambda cell: task(cell) == name, _MODE)
+        """Return all that was tried of a task."""
+        return self.run.only(lambda cell: task(cell) == name)
 
     @cached_property
     def races(self) -> list[Race]:
         """What was ranked together, in the order of tasks, then of inputs as measured."""
-        timed = (c.modes[_MODE] for c in self.run.timed if task(c) and c.is_timed(_MODE))
-        ranked = (cell for cell in timed if cell.rank is not None)
         races = []
-        for alike in grouped(ranked, lambda cell: (cell.ranked.group, cell.place)).values():
-            alike.sort(key=lambda cell: cell.rank)
-            forms = grouped(alike, lambda cell: cell.subject.algorithm)
-            races.append([own[0] for own in forms.values()])
+        for place in self.run.by_place:
+            ranked = (cell for cell in self.run.ranked_at(place) if task(cell))
+            for alike in grouped(ranked, lambda cell: cell.ranked.group).values():
+                forms = grouped(alike, lambda cell: cell.subject.algorithm)
+                races.append([own[0] for own in forms.values()])
         return sorted(races, key=lambda race: list(TASKS).index(task(race[0])))
 
     @cached_property
@@ -139,8 +137,8 @@ class Searches:
         for race in self.races:
             ours = self.ours(race)
             others = [cell for cell in race if cell.subject.algorithm in self.rivals]
-            if ours and others:
-                found.append(Contest(ours[0], others[0], others[0].over(ours[0])))
+            if ours and others and (ratio := others[0].over(ours[0])) is not None:
+                found.append(Contest(ours[0], others[0], ratio))
         return found
 
 

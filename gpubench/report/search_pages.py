@@ -140,8 +140,8 @@ def libraries_chart(searches: Searches, slug: str) -> Chart:
         found: dict[str, list[Point]] = {}
         for race in sorted(shown, key=lambda race: race[0].place.count):
             for cell in race if searches.ours(race) else ():
-                if (algorithm := cell.subject.algorithm) in searches.rivals:
-                    ratio = cell.over(searches.ours(race)[0])
+                ratio = cell.over(searches.ours(race)[0])
+                if (algorithm := cell.subject.algorithm) in searches.rivals and ratio is not None:
                     point = Point(cell.place.count, ratio.value, ratio.low, ratio.high, cell.told)
                     found.setdefault(algorithm, []).append(point)
         lines = [

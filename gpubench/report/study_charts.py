@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gpubench.evidence.ranking import Variant
+from gpubench.evidence.ranking import MODES, Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES, describe, varying
-from gpubench.report.cells import MODES, MeasurementRow, grouped
+from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.figures import BarChart, Chart, Curve, Point, Scale, StackedBar, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import Scan, scans

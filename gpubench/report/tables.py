@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.evidence.ranking import Variant
+from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
-from gpubench.report.cells import LONG, MODES, InputAxes, MeasurementRow, grouped
+from gpubench.report.cells import LONG, InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table, words
 from gpubench.report.scans import Scan, scans
@@ -94,7 +94,9 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
     lines = [(scan, _by_subject(scan)) for scan in chosen]
     every = [cell for _, by_subject in lines for line in by_subject.values() for cell in line]
     marks, note = modes(every)
-    first = {(c.subject, c.place) for p in run.by_place for c in run.ranked_at(p) if c.is_first}
+    first = {
+        (c.subject, c.place) for p in run.by_place for c in run.ranked_at(p) if c.device_is_first
+    }
 
     def item(cell: MeasurementRow | None) -> Item:
         is_first = cell is not None and (cell.subject, cell.place) in first
@@ -137,7 +139,9 @@ def resorts(run: StudyRun) -> Table:
     resorts = (c for c in run.timed if c.replaces and not c.place.workload)
     pairs = {(c.place, c.subject): (c, _full_sort(run, c)) for c in resorts}
     shares = {
-        key: cell.over(full) for key, (cell, full) in pairs.items() if full is not None and full.ok
+        key: share
+        for key, (cell, full) in pairs.items()
+        if full is not None and full.ok and (share := cell.over(full)) is not None
     }
     places = list(dict.fromkeys(place for place, _ in shares))
     resorted = [subject for subject in run.subjects if any(subject == s for _, s in shares)]

@@ -24,7 +24,7 @@ def gist(run: StudyRun) -> str:
     wins: dict[EqualWork, Counter[str]] = {}
     for place in run.by_place:
         for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
-            tied = [run.labels[cell.subject] for cell in cells if cell.is_first]
+            tied = [run.labels[cell.subject] for cell in cells if cell.device_is_first]
             wins.setdefault(group, Counter())[tied[0] if len(tied) == 1 else "inconclusive"] += 1
     if not wins:
         return "Nothing was timed, so there is nothing to compare."
@@ -65,14 +65,16 @@ def _overtaken(run: StudyRun, scan: Scan) -> Iterator[Row]:
             here[cell.subject] = cell
     for group, times in groups.items():
         title = [scan.title, words_of(group, groups) if len(groups) > 1 else ""]
-        firsts = ([c.subject for c in own.values() if c.is_first] for own in times.values())
+        firsts = ([c.subject for c in own.values() if c.device_is_first] for own in times.values())
         leaders = dict.fromkeys(tied[0] for tied in firsts if len(tied) == 1)
         for pair in pairwise(leaders):
-            both = {v: [own[s] for s in pair] for v, own in times.items() if {*pair} <= own.keys()}
-            if len(both) < 2:
+            one, other = pair
+            both = {v: own[one].over(own[other]) for v, own in times.items() if {*pair} <= {*own}}
+            ratios = {value: ratio for value, ratio in both.items() if ratio is not None}
+            if len(ratios) < 2:
                 continue
-            places = [math.log2(value) if is_size else value for value in both]
-            for crossing in crossings(places, [one.over(other) for one, other in both.values()]):
+            places = [math.log2(value) if is_size else value for value in ratios]
+            for crossing in crossings(places, list(ratios.values())):
                 if crossing.faster_before == FIRST:
                     about = f"{write(crossing.at)} {axis.label}"
                     interval = f"{write(crossing.low)} to {write(crossing.high)}"

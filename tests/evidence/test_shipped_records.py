@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from kinds import flat_fields
 
@@ -52,9 +54,11 @@ def test_every_record_pickles(shipped_results: list[Results]) -> None:
 def test_a_file_of_schema_1_is_read_as_it_was() -> None:
     """One record of each kind of input, status and mode, written at d543f64 and before."""
     results = load(FROZEN / "schema-1.json")
-    found = frame([results]).drop(columns="file")
-    was = (FROZEN / "schema-1.frame.csv").read_text(encoding="utf-8")
-    assert found.to_csv(index=False) == was
+    found = frame([results])
+    was = pd.read_csv(FROZEN / "schema-1.frame.csv")
+    del was["is_first"]  # was also said of one entrant alone
+    written = io.StringIO(found[[*was]].to_csv(index=False))
+    pd.testing.assert_frame_equal(pd.read_csv(written), was)
     assert all(record_key(**identity_of(record)) == record.key for record in results.records)
 
 

@@ -60,7 +60,10 @@ def test_a_wrong_search_has_no_rank_and_the_rest_are_records(few, frames, tmp_pa
     found = gpubench.tune(
         frames[0], 1.0, BOX, True, task="count", device="opencl", out=tmp_path, budget=SHORT
     )
-    ranks = {each.measurement.record.algorithm: each.rank for each in found.ranked}
+    ranks = {
+        each.measurement.record.algorithm: each.by_device_time and each.by_device_time.rank
+        for each in found.ranked
+    }
     assert ranks.pop("one-too-many") is None
     # What needs another device is left out, the rest has a rank.
     assert set(ranks) == {"search-counting-sort", "scipy-ckdtree"}
@@ -103,7 +106,7 @@ def test_a_trajectory_says_what_updates_and_skins_are_worth(few, frames, tmp_pat
         (0.0, 1.0, False), (0.1, 1.0, False), (0.2, 1.5, False), (0.3, 3.0, True), (0.5, 3.0, True)
     ]  # fmt: skip
     assert all(each.ms_per_frame == each.list_ms / each.frames > 0 for each in found.skins)
-    assert {each.measurement.record.form for each in found.updates if each.rank} == {
+    assert {each.measurement.record.form for each in found.updates if each.by_device_time} == {
         "update",
         "count",
     }

@@ -72,7 +72,7 @@ def test_a_tile_is_hatched_where_an_interval_holds_one(
     assert is_open(race) == unclear
 
 
-def test_only_hot_samples_are_ranked() -> None:
+def test_graphs_are_ranked_and_what_none_holds_by_its_launches() -> None:
     field = field_of(
         [
             search("search-counting-sort", "count", median=2.0),
@@ -85,9 +85,12 @@ def test_only_hot_samples_are_ranked() -> None:
     )
     [race] = field.races
     assert [(cell.subject.algorithm, cell.median_ms) for cell in race] == [
-        ("search-counting-sort", 2.0),
+        ("search-counting-sort", 0.5),
         ("warp-hash-grid", 3.0),
+        ("search-radix-grid", 1.0),
+        ("search-atomic-list", 1.0),
     ]
+    assert [round(cell.over_first.value, 6) for cell in race] == [1.0, 1.5, 2.0, 2.0]
     tried = field.of("count").cells.values()
     assert [(cell.subject.algorithm, cell.status) for cell in tried] == [
         ("search-counting-sort", "ok"),
@@ -243,12 +246,6 @@ def test_what_is_wrong_did_not_run_or_is_a_replay_is_not_compared(folder: Path) 
     tables = Page(folder.joinpath("rivals.html").read_text("utf-8")).tables
     assert ["vesin", "wrong", "wrong"] in tables["list, ms by particles"]
     assert "search-torch-sort" not in {row[0] for row in tables["count, ms by particles"]}
-    records = [
-        search("search-counting-sort", "count", median=ms, mode=mode, study="rivals")
-        for mode, ms in (("hot", 1.0), ("graph", 0.5))
-    ]
-    [cell] = field_of(records).of("count").cells.values()
-    assert (cell.mode, cell.median_ms) == ("hot", 1.0)
 
 
 def test_versions_and_prices_of_libraries_stand_in_a_table_of_their_own() -> None:
