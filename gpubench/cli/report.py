@@ -35,9 +35,11 @@ def report(
 
 def default_results() -> list[Path]:
     """Return the folder of `gpubench run`, or those of the checkout; UserError if all are empty."""
+    from gpubench.evidence.files import below
+
     repository = paths.repository()
     shipped = [repository / "results" / name for name in REPORTED] if repository else []
     for folders in ([RESULTS], shipped):
-        if found := [folder for folder in folders if any(folder.rglob("*.json"))]:
+        if found := [folder for folder in folders if folder.is_dir() and below(folder)]:
             return found
     raise UserError("there are no results yet: make some with `gpubench run STUDY`")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -38,6 +40,8 @@ Value = Scalar | list[Scalar] | dict[Line, Scalar]
 
 # What makes, of plain JSON, a type that is ours; it raises ValueError or msgspec's own error.
 HOOKS: dict[type, Callable[[Any], Any]] = {}
+SUFFIXES = (".json", ".json.gz")  # of files of ours
+LONGEST = 2**30  # bytes that a compressed file may hold
 TEXTS = (".reason", ".failure")  # what may have several lines; so may a study's file
 # Without these, nothing in a text of JSON is refused but what msgspec refuses anyway: escapes, and
 # numbers that are too small or may be beyond 64 bits, each behind what is found faster.
@@ -142,15 +146,35 @@ def checked(kind: Any, value: object, what: str) -> Any:
         raise ValueError(f"{what}: {_offence(error)}") from error
 
 
+def content_of(path: Path) -> bytes:
+    """Return what a file holds, decompressed if its name ends in .gz; raises OSError."""
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    try:
+        with gzip.open(path) as file:
+            content = file.read(LONGEST + 1)
+    except (EOFError, zlib.error) as error:
+        raise OSError(f"it is damaged: {error}") from error
+    if len(content) > LONGEST:
+        raise OSError(f"it holds more than {LONGEST} bytes")
+    return content
+
+
+def only_ours(paths: Iterable[Path]) -> list[Path]:
+    """Return the files of JSON among some, in order; X.json.gz where X.json is not among them."""
+    among = {path for path in paths if path.name.endswith(SUFFIXES)}
+    return sorted(among - {path.with_name(f"{path.name}.gz") for path in among})
+
+
 def read(path: Path, kind: type[T], title: str) -> T:
-    """Read a file as a type; title: what it should be, for messages.
+    """Read a file as a type, see `content_of`; title: what it should be, for messages.
 
     Whole numbers may be written as floats. Raises UserError, with one line, where it is missing,
     unreadable, no JSON or not of the type, and where it holds NaN, a number beyond float64 or a
     whole one beyond int64, or text that cannot be written to a file.
     """
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}: give {title}") from error
     if not _is_suspect(content):

@@ -23,6 +23,7 @@ from gpubench.evidence.bounds import (
     Name,
     Positive,
     Share,
+    only_ours,
     read,
     write,
 )
@@ -141,7 +142,8 @@ def calibrations(machine: str) -> list[Calibration]:
     folders = [paths.PACKAGE / "calibration", Path("results/local/calibration")]
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")
-    found = [load(path) for folder in folders for path in (folder / machine).glob("*.json")]
+    places = [folder / machine for folder in folders]
+    found = [load(path) for place in places for path in only_ours(place.glob("*.json*"))]
     return sorted(found, key=lambda each: list(each.started))
 
 

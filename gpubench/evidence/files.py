@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gpubench.base.errors import UserError
+from gpubench.evidence.bounds import content_of, only_ours
 from gpubench.evidence.results import Results, load
 
 KINDS = ("records", "checks", "calibration")  # of studies, of checks of physics, of `calibrate`
@@ -48,17 +49,19 @@ def no_collection() -> Iterator[None]:
 
 
 def below(path: Path) -> list[Path]:
-    """Return the files of JSON in and below a folder; of a file, that."""
-    return sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    """Return the files of JSON in and below a folder, see `only_ours`; of a file, that."""
+    return only_ours(path.rglob("*.json*")) if path.is_dir() else [path]
 
 
 def kind_of(path: Path) -> str:
-    """Return which of KINDS a file holds, or "" for none of them; records, if it is unreadable.
+    """Return ACCOUNT, which of KINDS a file holds, or "" for none; records, if it is unreadable.
 
     Reading it as what it is said to be says why it cannot be read.
     """
+    if path.name.removesuffix(".gz") == ACCOUNT:
+        return ACCOUNT
     try:
-        content = path.read_bytes()
+        content = content_of(path)
         try:
             peek: Any = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
         except msgspec.ValidationError:

@@ -29,7 +29,7 @@ from gpubench.evidence.bounds import (
     write,
 )
 from gpubench.evidence.records import plain
-from gpubench.evidence.results import file_names
+from gpubench.evidence.results import free_file
 
 SIGMAS = 3  # standard errors that a value may lie beyond its tolerance
 DIGITS = 6
@@ -178,8 +178,7 @@ def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Iter
     """
     place = folder / str(environment["machine"])
     with Lock(place / ".lock"):
-        candidates = (place / name for name in file_names(environment, family))
-        yield next(path for path in candidates if not path.exists())
+        yield free_file(place, environment, family)
 
 
 def load(path: Path) -> CheckResults:

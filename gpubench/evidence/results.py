@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 
 from gpubench.base.errors import UserError
 from gpubench.base.writing import Lock, remove_leftovers, whole_file
-from gpubench.evidence.bounds import Environment, Name, checked, read
+from gpubench.evidence.bounds import SUFFIXES, Environment, Name, checked, only_ours, read
 from gpubench.evidence.inputs import INPUTS, DescribedAxis, description, learn, names
 from gpubench.evidence.records import AnyRecord, Flat, as_json, is_settled, to_json
 
@@ -113,11 +113,13 @@ class Store:
         run.
     begins_anew: why `open` did not continue the newest file of the same code, or None.
 
-    Raises UserError for a file that is no results file or that another store has, ValueError for
-    an environment that no file can hold.
+    Raises UserError for a file that is compressed, no results file or that of another store,
+    ValueError for an environment that no file can hold.
     """
 
     def __init__(self, path: Path, environment: Mapping[str, Any], text: str | None = None) -> None:
+        if path.suffix == ".gz":
+            raise UserError(f"{path} is compressed: nothing can be added before `gunzip {path}`")
         self.path = path
         self.begins_anew: str | None = None
         plain = _plain(environment)
@@ -156,8 +158,8 @@ class Store:
         """Continue this machine's results of a study, or start new ones.
 
         The file is folder/<machine>/<date>-<commit>-<study>.json, with the code's hash where
-        there is no commit, and -2, -3, ... where that name is taken. One is continued if it was
-        made by the same code, libraries, device and host, whatever its date.
+        there is no commit, and -2, -3, ... where that name is taken. One that is not compressed
+        is continued if it was made by the same code, libraries, device and host, whatever its date.
         """
         plain = _plain(environment)
         place = folder / plain["machine"]
@@ -206,23 +208,25 @@ def _plain(environment: Mapping[str, Any]) -> Environment:
     return found
 
 
-def file_names(environment: Mapping[str, Any], what: str) -> Iterator[str]:
-    """Yield <date>-<commit>-<what>.json, then ...-2.json and so on; the code's hash for a commit.
+def free_file(place: Path, environment: Mapping[str, Any], what: str) -> Path:
+    """Return <date>-<commit>-<what>.json of a folder, or ...-2.json and so on where it is taken.
 
-    what: a study, or a family of workloads.
+    By a compressed file, too. what: a study, or a family of workloads. Where there is no commit,
+    the hash of the code is in its place.
     """
     code = (environment["commit"] or environment["code_hash"])[:7]
     stem = f"{environment['started'][:10]}-{code}-{what}"
-    yield f"{stem}.json"
-    yield from (f"{stem}-{n}.json" for n in itertools.count(2))
+    stems = itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))
+    paths = (place / f"{each}.json" for each in stems)
+    return next(path for path in paths if not any(path.with_suffix(s).exists() for s in SUFFIXES))
 
 
 def files_of(place: Path, study: str) -> list[Path]:
     """Return the results of one study in a machine's folder, oldest first, by their names."""
-    name = re.compile(rf"(\d{{4}}-\d\d-\d\d-[0-9a-f]+)-{re.escape(study)}(?:-(\d+))?\.json")
+    name = re.compile(rf"(\d{{4}}-\d\d-\d\d-[0-9a-f]+)-{re.escape(study)}(?:-(\d+))?\.json.*")
     found = [
         (match[1], int(match[2] or 1), path)
-        for path in place.glob("*.json")
+        for path in only_ours(place.glob("*.json*"))
         if (match := name.fullmatch(path.name))
     ]
     return [path for *_, path in sorted(found)]
@@ -239,12 +243,13 @@ def _path_for(place: Path, study: str, environment: Mapping[str, Any]) -> tuple[
         # A file named ...-table-2.json may be the second of `table` or hold a study `table-2`.
         if any(record.study != study for record in found.records):
             continue
-        if (difference := first_difference(found.environment, environment)) is None:
+        difference = first_difference(found.environment, environment)
+        if difference is None and path.suffix == ".json":
             return path, None
         if why is None and found.environment["code_hash"] == environment["code_hash"]:
-            why = f"{path} is not continued, since it differs in {difference}"
-    names = file_names(environment, study)
-    return next(path for name in names if not (path := place / name).exists()), why
+            reason = f"it differs in {difference}" if difference else "it is compressed"
+            why = f"{path} is not continued, since {reason}"
+    return free_file(place, environment, study), why
 
 
 def _version(path: Path) -> tuple[int, int] | None:

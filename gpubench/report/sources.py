@@ -28,7 +28,7 @@ class Sources:
 
 
 def sort_out(paths: Sequence[Path]) -> Sources:
-    """Read files, and every .json file in and below folders, each once.
+    """Read files, and every file of JSON in and below folders, each once.
 
     Raises UserError for a file that is no results, no account of a simulation, no calibration,
     and nothing that checks found, and for a folder without any.
@@ -39,7 +39,7 @@ def sort_out(paths: Sequence[Path]) -> Sources:
             raise UserError(f"no results in {path}: make some with `gpubench run STUDY`")
         for file in inside:
             files.setdefault(file.resolve(), file)
-    by_kind = grouped(files.values(), lambda f: ACCOUNT if f.name == ACCOUNT else kind_of(f))
+    by_kind = grouped(files.values(), kind_of)
     accounts, checks, calibrations = (
         by_kind.pop(kind, []) for kind in (ACCOUNT, "checks", "calibration")
     )

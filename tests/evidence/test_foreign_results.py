@@ -23,6 +23,7 @@ from gpubench.choose.chooser import Chooser
 from gpubench.choose.question import Question
 from gpubench.compare import output, procedure
 from gpubench.evidence import results
+from gpubench.evidence.bounds import content_of
 from gpubench.evidence.physics_results import CheckRun, Finding, Reference
 from gpubench.evidence.records import as_json
 from gpubench.report.sources import sort_out
@@ -197,8 +198,8 @@ def test_what_is_read_can_be_used_and_all_else_is_refused_in_one_line(tmp_path: 
 def told_in(name: str) -> dict[str, Any]:
     """Return the smallest shipped study of which a record reports a number by this name."""
     studies = []
-    for path in paths.measured_folder().rglob("*.json"):
-        document = json.loads(path.read_text(encoding="utf-8"))
+    for path in paths.measured_folder().rglob("*.json.gz"):
+        document = json.loads(content_of(path))
         records = document.get("records", [])
         for study in {record["study"] for record in records if name in record["outcome"]}:
             kept = [record for record in records if record["study"] == study]

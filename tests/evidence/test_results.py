@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kinds import flat_fields, of_kind
 
 from gpubench.base.errors import UserError
+from gpubench.evidence.bounds import content_of
 from gpubench.evidence.records import as_json, identity_of, make_record, record_key, record_of
 from gpubench.evidence.results import Store, load
 from gpubench.report.sources import sort_out
@@ -517,8 +518,8 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     [("2026-11-20-3b9dfe6-rozen2008-table1", "workload"), ("2026-11-20-34e85e7-dpd-step", "ranks")],
 )
 def test_what_came_later_leaves_keys_as_they_were(name, later):
-    (older,) = SHIPPED.rglob(f"{name}.json")
-    assert f'"{later}"' not in older.read_text()
+    (older,) = SHIPPED.rglob(f"{name}.json.gz")
+    assert f'"{later}"' not in content_of(older).decode()
     for record in load(older).records:
         assert record.key == record_key(**identity_of(record))
     keys = {record_key(**identity(skin=skin, time_step=0.04)) for skin in (None, 0, 0.3)}
@@ -581,19 +582,3 @@ def test_a_record_of_a_library():
     for wrong in ({"peak_bytes": -1}, {"first_call_ms": -0.1}, {"library": 3}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             record_of(flat_fields(theirs) | wrong)
-
-
-@pytest.mark.parametrize(("share", "parts"), [(2, 1), (0.5, 3), (1e-6, 7)])
-def test_a_file_can_be_cut_into_parts(tmp_path: Path, share: float, parts: int) -> None:
-    from tools.split_results import split
-
-    whole = tmp_path / "2026-01-31-0123456-table.json"
-    records = [make_record(**identity(seed=n), status="ok", **TIMES) for n in range(7)]
-    Store(whole, ENVIRONMENT).add(records)
-    paths = split(whole, tmp_path / "parts", round(share * whole.stat().st_size))
-    assert len(paths) == parts
-    found = [load(path) for path in paths]
-    assert all(part.environment == ENVIRONMENT for part in found)
-    assert [record for part in found for record in part.records] == records
-    with pytest.raises(UserError, match="there already"):
-        split(whole, tmp_path / "parts", 10**6)

@@ -275,7 +275,9 @@ def test_the_documents_are_short():
 
 def test_the_readmes_times_are_those_of_the_results():
     """Each is the time of the report, or of the fastest form where there are several."""
-    times = gpubench.load(*(ROOT / "results/measured/nvidia-h100-80gb-hbm3").glob("*-rivals*.json"))
+    times = gpubench.load(
+        *(ROOT / "results/measured/nvidia-h100-80gb-hbm3").glob("*-rivals*.json.gz")
+    )
     times = times.query(
         "per_cell == 4 and order == 'random' and distribution == 'uniform' and mode == 'hot'"
     )

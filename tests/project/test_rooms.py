@@ -252,7 +252,7 @@ report.write(sort_out(given).results, out)
 
 def test_writing_a_report_imports_no_device_and_no_algorithm(tmp_path):
     measured = PACKAGE.parent / "results" / "measured" / "nvidia-h200"
-    given = [next(measured.glob("*table3.json"))]
+    given = [next(measured.glob("*table3.json.gz"))]
     done = subprocess.run(
         [sys.executable, "-c", FORBIDDEN_AT_RUN_TIME, str(tmp_path), *map(str, given)],
         capture_output=True,

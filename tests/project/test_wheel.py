@@ -69,7 +69,7 @@ def test_holds_every_source_file(wheel):
         for path in sources
     }
     expected.add("gpubench/LICENSE")  # which exported sources carry
-    shipped = (ROOT / "results" / "measured").glob("*/*-regimes*.json")
+    shipped = (ROOT / "results" / "measured").glob("*/*-regimes*.json.gz")
     expected |= {f"gpubench/measured/{path.parent.name}/{path.name}" for path in shipped}
     assert packed == expected
 
@@ -84,9 +84,9 @@ def with_results(tmp_path_factory):
         shutil.copy(ROOT / name, folder / name)
     machine = folder / "results" / "measured" / "nvidia-h200"
     machine.mkdir(parents=True)
-    for name in ("2026-01-31-abc1234-regimes.json", "2026-01-31-abc1234-regimes-2.json"):
+    for name in ("2026-01-31-abc1234-regimes.json.gz", "2026-01-31-abc1234-regimes-2.json.gz"):
         (machine / name).write_text("{}")
-    (machine / "2026-01-31-abc1234-dpd-step.json").write_text("{}")
+    (machine / "2026-01-31-abc1234-dpd-step.json.gz").write_text("{}")
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")]
     subprocess.run(build, cwd=folder, check=True, capture_output=True)
     (wheel,) = (folder / "dist").glob("*.whl")
@@ -98,7 +98,7 @@ def with_results(tmp_path_factory):
 
 def test_brings_the_results_that_choose_needs(with_results):
     packed, unpacked = with_results
-    names = {"2026-01-31-abc1234-regimes.json", "2026-01-31-abc1234-regimes-2.json"}
+    names = {"2026-01-31-abc1234-regimes.json.gz", "2026-01-31-abc1234-regimes-2.json.gz"}
     assert {n for n in packed if "/measured/" in n} == {
         f"gpubench/measured/nvidia-h200/{name}" for name in names
     }
@@ -114,7 +114,7 @@ def test_results_inside_the_wheel_are_found_and_are_no_source(run, installed):
     )
     without = run(sys.executable, "-c", show).split()
     folder = installed / "gpubench" / "measured"
-    added = folder / "nvidia-h200" / "2026-01-31-abc1234-regimes.json"
+    added = folder / "nvidia-h200" / "2026-01-31-abc1234-regimes.json.gz"
     added.parent.mkdir(parents=True, exist_ok=True)
     added.write_text("{}")
     found = run(sys.executable, "-c", show).split()

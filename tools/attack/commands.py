@@ -45,7 +45,7 @@ GOOD = (
 def attempt(rng: Random, folder: Path) -> Outcome:
     """Give one command hostile words, a bad standard output, or a bad home."""
     here = scene.Scene(folder)
-    document = scene.shipped(rng, "*rozen2008-table[12].json", 12)
+    document = scene.shipped(rng, "*rozen2008-table[12].json.gz", 12)
     (here.work / "good.json").write_text(json.dumps(document))
     (here.work / "folder").mkdir()
     (here.work / "file").write_text("no JSON\n")

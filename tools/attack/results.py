@@ -30,16 +30,16 @@ OTHERS: tuple[Any, ...] = (None, True, [], {}, [[]], {"a": {"b": [1]}}, [1, "2",
 DATES = ("0000-01-01T00:00:00Z", "9999-99-99T99:99:99", "2026-11-22T00:00:00+99:99", "2026-11-22T")
 SCRIPT = re.compile("<script>attack|<img src=x onerror|(?:href|src)=.?javascript:attack")
 READ, VERDICT, ANSWER = (0, 2), (0, 1, 2, 3), (0, 2, 3)
-REPORT = ("report bad.json --out out", READ, "*.json")
+REPORT = ("report bad.json --out out", READ, "*.json.gz")
 COMMANDS = (
     REPORT,
     REPORT,
-    ("report good.json bad.json --out out", READ, "*.json"),
-    ("compare good.json bad.json", VERDICT, "*.json"),
-    ("compare bad.json good.json --force --markdown out/c.md", VERDICT, "*.json"),
-    ("compare bad.json bad.json --json --force", ANSWER, "*.json"),
-    ("choose --particles 9999 --per-cell 4 --results bad.json", ANSWER, "*-regimes*.json"),
-    ("choose --validate --results bad.json", ANSWER, "*-regimes*.json"),
+    ("report good.json bad.json --out out", READ, "*.json.gz"),
+    ("compare good.json bad.json", VERDICT, "*.json.gz"),
+    ("compare bad.json good.json --force --markdown out/c.md", VERDICT, "*.json.gz"),
+    ("compare bad.json bad.json --json --force", ANSWER, "*.json.gz"),
+    ("choose --particles 9999 --per-cell 4 --results bad.json", ANSWER, "*-regimes*.json.gz"),
+    ("choose --validate --results bad.json", ANSWER, "*-regimes*.json.gz"),
 )
 
 

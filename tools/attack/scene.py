@@ -215,10 +215,11 @@ def require_page(folder: Path, how: str) -> None:
 def shipped(rng: Random, name: str, size: int) -> dict[str, Any]:
     """Return some records of a results file of that name, of those that came with the package."""
     from gpubench.base.paths import measured_folder
+    from gpubench.evidence.bounds import content_of
 
     every = sorted(measured_folder().rglob(name), key=lambda path: path.stat().st_size)
     smaller = every[: 1 + len(every) // 2]
-    document: dict[str, Any] = json.loads(rng.choice(smaller).read_text(encoding="utf-8"))
+    document: dict[str, Any] = json.loads(content_of(rng.choice(smaller)))
     first = rng.randrange(max(1, len(document["records"]) - size))
     document["records"] = document["records"][first : first + size]
     return document
