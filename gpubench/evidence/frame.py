@@ -46,7 +46,8 @@ def frame(results: Iterable[Results]) -> pd.DataFrame:
     """Return a data frame with a row for each measurement of each machine.
 
     Times are in milliseconds: `median_ms` with the 95 % interval `low_ms` to `high_ms`, pooled
-    over `timings` of the newest code and widened by the spread between timings (`pooling`).
+    over `timings` of the newest `version` of what is timed, and widened such that it holds what a
+    later run would measure (`pooling`). `is_older`: the study has a newer version, of other inputs.
     `rank` and `over_best` are among equal work on the same input in the same mode; what is wrong,
     lost a part of its answer (`lost`) or was not timed has none. `is_first` says that none of two
     or more is known to be faster. `device_rank`, `device_over_best` and `device_is_first` are the
@@ -88,6 +89,8 @@ def row_of(each: Ranked) -> dict[str, Any]:
         "low_ms": record.ci95_low_ms,
         "high_ms": record.ci95_high_ms,
         "timings": len(each.measurement.timings),
+        "version": each.measurement.version,
+        "is_older": each.measurement.is_older,
         "bound": share_of_bound(each.measurement),
         "lost": lost(record),
         **{

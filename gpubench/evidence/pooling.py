@@ -4,13 +4,14 @@ A *measurement* is one thing timed on one input in one mode on one machine: ever
 identifies a record but the sweep of the study and the draw of the input. It may have several
 timings, since sweeps overlap and runs are repeated. Of these
 
-- the newest code that settled the measurement counts;
+- the newest version of what is timed that settled the measurement counts (`versions`);
 - a wrong answer counts before a time, a time before a failure, a failure before a skip;
 - times are pooled by their geometric mean;
-- every interval is widened by the spread between timings, so that what was timed once is as
-  uncertain as it is. The spread is estimated from all repeated timings in that mode: those of the
-  study if it repeats enough, else those of the machine. Inputs so small that the host's launches
-  may decide on the time have a spread of their own.
+- every interval is widened such that it holds what a later run would measure on another host or
+  day: by the spread between runs of that GPU model in that mode, estimated from all that several
+  of its runs measured. As long as there are none, by the spread between timings of one run, those
+  of the study if it repeats enough, else those of the machine. Inputs so small that the host's
+  launches may decide on the time have a spread of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,6 +29,7 @@ import numpy as np
 
 from gpubench.evidence.records import AnyRecord, Ok, Record, is_waiting
 from gpubench.evidence.results import Results
+from gpubench.evidence.versions import subject_of, version_of
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -44,12 +46,16 @@ class Conditions(NamedTuple):
     """What timings share that are off alike.
 
     is_small: whether the input is so small that the host's launches may decide on the time.
-    study: where a study repeats enough of its own; None for all studies of the machine.
+    study: where a study repeats enough of its own; None for all studies of the machine, and
+    BETWEEN for the spread between runs, which that of the study alone never replaces.
     """
 
     mode: str
     is_small: bool
     study: str | None = None
+
+
+BETWEEN = "between runs"
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,13 @@ class Timing:
     record: AnyRecord
     results: Results
 
+    @property
+    def run(self) -> tuple[str, str | None]:
+        """The day and the device, in which runs differ that say how far apart runs are."""
+        environment = self.results.environment
+        device = self.record.measured_on or environment["device"].get("uuid")
+        return str(environment["started"])[:10], device
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -67,7 +80,8 @@ class Measurement:
     record: the first of them with the pooled times in place of its own, in milliseconds.
     results: the file that it is from. timings: those that were pooled, oldest first. replaced:
     how many records of older code or of failed attempts do not count. spread: the half-width, as
-    a logarithm, by which the interval was widened; 0 where nothing is known of it.
+    a logarithm, by which the interval was widened; 0 where nothing is known of it. is_older:
+    whether the study has a newer version of what is timed, on other inputs.
     """
 
     record: AnyRecord
@@ -75,6 +89,12 @@ class Measurement:
     timings: Sequence[Timing] = ()
     replaced: int = 0
     spread: float = 0.0
+    is_older: bool = False
+
+    @property
+    def version(self) -> str:
+        """The version of what was timed."""
+        return version_of(self.record, self.results.environment)
 
 
 class MeasuredDevice(NamedTuple):
@@ -110,61 +130,67 @@ def started(environment: Mapping[str, Any]) -> datetime:
 
 
 def of_newest_code(found: Sequence[Results]) -> tuple[list[Results], list[Results]]:
-    """Return the results of the newest version of the code, oldest first, and the others.
-
-    One name stands for other work in another version, so that times of both are not of one kind.
-    """
-    in_order = sorted(found, key=lambda each: started(each.environment))
-    newest = in_order[-1].environment["code_hash"]
-    kept = [each for each in in_order if each.environment["code_hash"] == newest]
-    return kept, [each for each in in_order if each.environment["code_hash"] != newest]
+    """Return all results, oldest first: what is older is known of each measurement."""
+    return sorted(found, key=lambda each: started(each.environment)), []
 
 
 def pool(results: Iterable[Results]) -> list[Measurement]:
     """Return the measurements of one machine, in the order in which they were first made."""
     in_order = sorted(results, key=lambda each: started(each.environment))
     found: dict[tuple[Any, ...], list[Timing]] = {}
+    newest: dict[tuple[str, ...], str] = {}
     for each in in_order:
         # Of a failed attempt and its repetition the last counts.
         latest = {record.key: record for record in each.records}
         for record in latest.values():
             found.setdefault(key_of(record), []).append(Timing(record, each))
+            if isinstance(record, Ok):  # others may not know of their library
+                of = (record.study, *subject_of(record))
+                newest[of] = version_of(record, each.environment)
     counted = {key: _that_count(timings) for key, timings in found.items()}
     spreads = spread_between(counted.values())
     pooled = []
     for key, timings in counted.items():
         settled = max(1, sum(not is_waiting(timing.record) for timing in found[key]))
-        known = (spreads[at] for at in _regimes(timings[0].record) if at in spreads)
-        pooled.append(_pooled(timings, settled - len(timings), next(known, 0.0)))
+        measured = _pooled(timings, settled - len(timings), spreads)
+        of = (measured.record.study, *subject_of(measured.record))
+        is_ok = isinstance(measured.record, Ok)
+        is_older = is_ok and measured.version != newest[of]
+        pooled.append(replace(measured, is_older=is_older))
     return pooled
 
 
 def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
-    """Return, for each regime, by how much one timing may be off, as a logarithm.
+    """Return, for each regime, by how much two timings of one measurement differ, as a logarithm.
 
-    Two timings of one measurement differ by less than sqrt(2) times that in 95 % of the cases
-    that were repeated. Nothing is assumed about the distribution. A regime with fewer than
-    FEWEST_PAIRS repetitions has no entry.
+    In 95 % of the cases that were repeated they differ by less; nothing is assumed about the
+    distribution. Timings of runs on different days or devices count as BETWEEN, all pairs of them;
+    others with their study and with the machine, each with the next. A regime with fewer than
+    FEWEST_PAIRS pairs has no entry.
     """
     differences: dict[Conditions, list[float]] = {}
     for timings in measured:
-        times = [t.record.median_ms for t in timings if isinstance(t.record, Ok)]
-        logs = [math.log(ms) for ms in times if ms > 0]
-        if pairs := [abs(b - a) for a, b in itertools.pairwise(logs)]:
-            for regime in _regimes(timings[0].record):
+        times = [(t.run, t.record.median_ms) for t in timings if isinstance(t.record, Ok)]
+        logs = [(run, math.log(ms)) for run, ms in times if ms > 0]
+        every = itertools.combinations(logs, 2)
+        apart = [abs(b - a) for (one, a), (other, b) in every if one != other]
+        near = [abs(b - a) for (one, a), (other, b) in itertools.pairwise(logs) if one == other]
+        for regime in _regimes(timings[0].record):
+            pairs = apart if regime.study == BETWEEN else near
+            if pairs:
                 differences.setdefault(regime, []).extend(pairs)
     return {
-        regime: float(np.quantile(each, COVERED, method="higher")) / math.sqrt(2)
+        regime: float(np.quantile(each, COVERED, method="higher"))
         for regime, each in differences.items()
         if len(each) >= FEWEST_PAIRS
     }
 
 
-def _regimes(record: Record) -> tuple[Conditions, Conditions]:
-    """Return the regimes of a record: in its own study, and in all of them."""
+def _regimes(record: Record) -> tuple[Conditions, ...]:
+    """Return the regimes of a record: between runs, in its own study, and in all of them."""
     size = None if record.input is None else record.input.size
     is_small = (size or 0) <= LAUNCHES_PARTICLES
-    return Conditions(record.mode, is_small, record.study), Conditions(record.mode, is_small)
+    return tuple(Conditions(record.mode, is_small, of) for of in (BETWEEN, record.study, None))
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
@@ -184,35 +210,50 @@ def _that_count(timings: Sequence[Timing]) -> list[Timing]:
     settled = [timing for timing in timings if not is_waiting(timing.record)]
     if not settled:
         return [timings[-1]]
-    newest = settled[-1].results.environment["code_hash"]
-    of_newest = [t for t in settled if t.results.environment["code_hash"] == newest]
+    versions = [version_of(t.record, t.results.environment) for t in settled]
+    of_newest = [t for t, each in zip(settled, versions, strict=True) if each == versions[-1]]
     for status in STATUSES:
         if found := [t for t in of_newest if t.record.status == status]:
             return found if status == "ok" else found[-1:]
     raise AssertionError("every record has one of the statuses")
 
 
-def _pooled(timings: Sequence[Timing], replaced: int, spread: float) -> Measurement:
+def _pooled(
+    timings: Sequence[Timing], replaced: int, spreads: Mapping[Conditions, float]
+) -> Measurement:
     first = timings[0]
     times = [timing.record for timing in timings if isinstance(timing.record, Ok)]
     n = len(times)
+    spread = _spread(timings, spreads)
     if not times or min(t.median_ms for t in times) <= 0 or (n == 1 and not spread):
         return Measurement(first.record, first.results, timings, replaced)
     center = sum(math.log(t.median_ms) for t in times) / n
-    # Half-widths of independent timings add up as the squares do; so does the spread of a mean.
+    # Half-widths of independent timings add up as the squares do.
     below = _half([_log_ratio(t.median_ms, t.ci95_low_ms) for t in times])
     above = _half([_log_ratio(t.ci95_high_ms, t.median_ms) for t in times])
-    between = spread / math.sqrt(n)
     median_ms = math.exp(center) if n > 1 else times[0].median_ms
     rate = times[0].particle_steps_per_s
     record = msgspec.structs.replace(
         times[0],
         median_ms=median_ms,
-        ci95_low_ms=math.exp(center - math.hypot(below, between)),
-        ci95_high_ms=math.exp(center + math.hypot(above, between)),
+        ci95_low_ms=math.exp(center - math.hypot(below, spread)),
+        ci95_high_ms=math.exp(center + math.hypot(above, spread)),
         particle_steps_per_s=rate and rate * (times[0].median_ms / median_ms),
     )
-    return Measurement(record, first.results, timings, replaced, between)
+    return Measurement(record, first.results, timings, replaced, spread)
+
+
+def _spread(timings: Sequence[Timing], spreads: Mapping[Conditions, float]) -> float:
+    """Return by what the interval of pooled timings is widened, as a logarithm.
+
+    A single timing and a later one differ by the spread between runs; of the mean of n runs,
+    which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. What is known of
+    one run alone says only how far its own timings are off, by 1 / sqrt(2) times their difference.
+    """
+    between, own, every = _regimes(timings[0].record)
+    runs = len({timing.run for timing in timings})
+    alone = spreads.get(own, spreads.get(every, 0.0)) / math.sqrt(2 * len(timings))
+    return max(alone, spreads.get(between, 0.0) * math.sqrt((1 + 1 / runs) / 2))
 
 
 def _log_ratio(above: float, below: float) -> float:

@@ -99,7 +99,7 @@ class Ranked:
 def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
     """Rank measurements within each group, input and mode, fastest first, unranked ones last.
 
-    What is wrong in one mode has a rank in none.
+    What is wrong in one mode has a rank in none, nor has what older code timed beside newer.
     """
     bad = (each for each in measured if each.record.status == "wrong")
     wrong = {_values(each, _SUBJECT_AND_INPUT) for each in bad}
@@ -107,7 +107,8 @@ def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
     races = grouped(measured, lambda each: (group(each.record), *_values(each, _INPUT)))
     for (own, *_), race in races.items():
         by_mode: dict[str, dict[Variant, Timed]] = {}
-        for each in race:
+        newest = [each for each in race if not each.is_older]
+        for each in newest or race:
             if may_rank(each.record) and _values(each, _SUBJECT_AND_INPUT) not in wrong:
                 subject = Variant.of(each.record)
                 by_mode.setdefault(each.record.mode, {})[subject] = timed(each.record)

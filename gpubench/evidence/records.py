@@ -64,8 +64,9 @@ class Record(
     memory that a library took for itself, without positions, where not all is workspace_bytes.
     first_call_ms: time on the host to make the algorithm, load its input and launch it for the
     first time. library: name and version of the third-party package; None for our own.
-    measured_on: UUID of the GPU, or the OpenCL device, in a run spread over several. outcome: what
-    the launch reports beside its answer. What is None by default came later than other fields.
+    measured_on: UUID of the GPU, or the OpenCL device, in a run spread over several. version: of
+    what is timed, see measure/version.py. outcome: what the launch reports beside its answer. What
+    is None by default came later than other fields.
     """
 
     status: ClassVar[Status]
@@ -104,6 +105,7 @@ class Record(
     input_hash: Name | None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None
     measured_on: Line | None = None
+    version: Name | None = None
     outcome: dict[Line, Value]
     state_before: dict[Line, Value] | None
     state_after: dict[Line, Value] | None

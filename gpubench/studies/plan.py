@@ -13,6 +13,7 @@ from gpubench.core.recipe import Recipe
 from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import record_key, waits_for
 from gpubench.measure.budget import Mode
+from gpubench.measure.version import version_of
 from gpubench.problems.steps.axes import Simulation
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study, Subject, Sweep, check_names
@@ -53,7 +54,10 @@ class Group:
         declared = registry.find_algorithm(subject.algorithm).declared(subject.form)
         if isinstance(self.recipe, Simulation):
             declared |= {"problem": STEP, "task": None, "answer": None}
-        return self.identity(device, subject, mode) | {"declared": declared}
+        workload = self.recipe.workload if isinstance(self.recipe, Simulation) else None
+        version = version_of(subject.algorithm, workload, device.backend)
+        identity = self.identity(device, subject, mode)
+        return identity | {"declared": declared, "version": version}
 
     def identity(self, device: DescribedDevice, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that say what it measures, but for the input's hash."""

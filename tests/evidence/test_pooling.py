@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import record, results
 
-from gpubench.evidence.pooling import Timing, pool, spread_between
+from gpubench.evidence.pooling import BETWEEN, Timing, pool, spread_between
+from gpubench.evidence.records import as_json
 
 LATER = "2001-01-01T00:00:00+00:00"
 
@@ -63,6 +65,31 @@ def test_a_failed_attempt_gives_way_to_its_repetition():
     assert only(results([record(status="failed", reason="lost"), record(median=2.0)])) == ("ok", 2)
 
 
+def test_what_is_timed_has_a_version_whatever_else_of_the_code_changes():
+    older = results([record(median=1.0, version="v1")])
+    newer = results([record(median=4.0, version="v1")], started=LATER, code_hash="newer")
+    [measured] = pool([newer, older])
+    assert (measured.record.median_ms, len(measured.timings)) == (pytest.approx(2.0), 2)
+    newer = results([record(median=4.0, version="v2")], started=LATER, code_hash="newer")
+    [measured] = pool([newer, older])
+    assert (measured.record.median_ms, measured.replaced) == (4.0, 1)
+
+
+def test_times_with_two_versions_of_a_library_are_never_pooled():
+    made = [record(median=ms, version="v", library=f"lib {ms}") for ms in (1.0, 2.0)]
+    files = [results([made[0]]), results([made[1]], started=LATER)]
+    assert [m.record.median_ms for m in pool(files)] == [2.0]
+
+
+def test_a_version_that_the_study_has_a_newer_one_of_is_older():
+    older = results([record(median=1.0, version="v1"), record(per_cell=1, version="v1")])
+    newer = results([record(median=2.0, version="v2")], started=LATER)
+    found = {m.record.at("per_cell"): m.is_older for m in pool([older, newer])}
+    assert found == {4: False, 1: True}
+    other = results([record(median=2.0, version="v2", study="another")], started=LATER)
+    assert not any(m.is_older for m in pool([older, other]))
+
+
 def repeated(ratio, count, first=0):
     """Return records of inputs that were timed twice, the second time a ratio slower."""
     return [
@@ -102,11 +129,58 @@ def test_large_inputs_modes_and_studies_have_spreads_of_their_own():
     ]
     found = spread_between([*timings, [Timing(other[0], results([]))]])
     by_size = {regime.is_small: spread for regime, spread in found.items() if regime.study}
-    assert by_size[True] == pytest.approx(math.log(1.5) / math.sqrt(2))
-    assert by_size[False] == pytest.approx(math.log(1.01) / math.sqrt(2))
+    assert by_size[True] == pytest.approx(math.log(1.5))
+    assert by_size[False] == pytest.approx(math.log(1.01))
     everything = pool([results([*repeated(1.5, 12), *large, *other])])
     [borrowed] = [m for m in everything if m.record.study == "another"]
-    assert borrowed.spread == pytest.approx(by_size[False])
+    assert borrowed.spread == pytest.approx(by_size[False] / math.sqrt(2))
+
+
+def runs(count, spread, seed, measured=40, noise=0.002):
+    """Return results of runs on as many days, each off by its own in every measurement."""
+    random = np.random.default_rng(seed)
+    truth = random.uniform(0.1, 1, measured)
+    found = []
+    for day in range(1, count + 1):
+        times = truth * np.exp(random.normal(0, spread, measured))
+        made = [
+            record(particles=2**20 + n, median=float(ms), width=noise * float(ms), version="v")
+            for n, ms in enumerate(times)
+        ]
+        found.append(results(made, started=f"2001-01-{day:02}T00:00:00+00:00"))
+    return found
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.05])
+@pytest.mark.parametrize("earlier", [2, 3, 6])
+def test_a_later_run_falls_inside_the_intervals_of_earlier_ones(earlier, spread):
+    inside = []
+    for seed in range(10):
+        *before, later = runs(earlier + 1, spread, seed)
+        intervals = {m.record.at("particles"): m.record for m in pool(before)}
+        for each in later.records:
+            interval = intervals[each.at("particles")]
+            inside.append(interval.ci95_low_ms <= each.median_ms <= interval.ci95_high_ms)
+    assert 0.92 <= np.mean(inside) <= 0.98
+
+
+def test_intervals_of_one_run_alone_do_not_know_how_far_another_may_be():
+    [first, later] = runs(2, 0.05, 1)
+    intervals = {m.record.at("particles"): m.record for m in pool([first])}
+    records = [(each.median_ms, intervals[each.at("particles")]) for each in later.records]
+    assert np.mean([low.ci95_low_ms <= ms <= low.ci95_high_ms for ms, low in records]) < 0.5
+
+
+def test_two_runs_of_one_day_on_one_device_say_nothing_of_another_day():
+    same = [results(list(map(_plain, run.records))) for run in runs(2, 0.05, 1)]
+    [spread] = {m.spread for m in pool(same)}
+    apart = {m.spread for m in pool(runs(2, 0.05, 1))}
+    assert max(apart) > spread
+    assert not any(at.study == BETWEEN for at in spread_between([m.timings for m in pool(same)]))
+
+
+def _plain(found):
+    return as_json(found)
 
 
 @settings(deadline=None)

@@ -1,0 +1,56 @@
+"""Compute the versions of what older results timed, from the commits that measured them.
+
+    python tools/record_versions.py RESULTS...
+
+Writes gpubench/evidence/versions.json: of each commit of records that have no version of their own,
+that of each algorithm that they hold, alone or with a workload. Needs the history of the commits;
+what stands there of others stays.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+from gpubench.evidence.files import load_results
+from gpubench.evidence.versions import FILE, subject_of
+from gpubench.measure.version import Sources
+
+
+def main() -> None:
+    """Read the results and the commits, and write the file."""
+    wanted: dict[str, set[tuple[str, str, str]]] = {}
+    for results in load_results([Path(path) for path in sys.argv[1:]]):
+        if not (commit := results.environment["commit"]) or results.environment["dirty"]:
+            continue
+        older = {subject_of(record) for record in results.records if record.version is None}
+        if older:
+            wanted.setdefault(commit[:7], set()).update(older)
+    known: dict[str, dict[str, str]] = json.loads(FILE.read_text()) if FILE.exists() else {}
+    for commit, subjects in wanted.items():
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            command = ["git", "archive", commit, "gpubench", "kernels"]
+            packed = subprocess.run(command, check=True, capture_output=True).stdout
+            with tarfile.open(fileobj=BytesIO(packed)) as archive:
+                archive.extractall(folder, filter="data")
+            sources = Sources(folder / "gpubench", folder / "kernels")
+            found = {
+                " ".join(subject).strip(): sources.version(
+                    [n for n in subject[1:] if n], subject[0]
+                )
+                for subject in sorted(subjects)
+            }
+        known.setdefault(commit, {}).update({n: v for n, v in found.items() if v is not None})
+        lacking = [name for name, version in found.items() if version is None]
+        print(f"{commit}: {len(found)} versions", f"none of {lacking}" if lacking else "")
+    FILE.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
