@@ -153,18 +153,25 @@ class Store:
 
     @classmethod
     def open(
-        cls, folder: Path, study: str, environment: Mapping[str, Any], text: str | None = None
+        cls,
+        folder: Path,
+        study: str,
+        environment: Mapping[str, Any],
+        text: str | None = None,
+        anew: bool = False,
     ) -> Store:
         """Continue this machine's results of a study, or start new ones.
 
         The file is folder/<machine>/<date>-<commit>-<study>.json, with the code's hash where
         there is no commit, and -2, -3, ... where that name is taken. One that is not compressed
-        is continued if it was made by the same code, libraries, device and host, whatever its date.
+        is continued if it was made by the same code, libraries, device and host, whatever its date;
+        none, where the study begins anew.
         """
         plain = _plain(environment)
         place = folder / plain["machine"]
         while True:
-            path, why = _path_for(place, study, plain)
+            is_new = (free_file(place, plain, study), None) if anew else None
+            path, why = is_new or _path_for(place, study, plain)
             store = cls(path, plain, text)
             if first_difference(store.environment, plain) is None:
                 store.begins_anew = why

@@ -142,7 +142,7 @@ def run(
         budget = QUICK_CPU_BUDGET if selection.quick and device.is_cpu else study.budget
     surroundings = engine.environment()
     text = None if study.name in registry.studies() else study.text
-    with Store.open(store_folder, study.name, surroundings, text) as store:
+    with Store.open(store_folder, study.name, surroundings, text, study.anew) as store:
         if store.begins_anew:
             notice(store.begins_anew)
         known, settled = _known(store.path)

@@ -208,6 +208,7 @@ class Study:
         place of the size of the input.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
+    anew: whether each run begins a file of its own.
     text: of the file that it was read from.
     views: how a report presents a study of neighbour searches; None of all others.
     """
@@ -225,6 +226,7 @@ class Study:
     rates: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     phases: str = "time"
+    anew: bool = False
     text: str = field(default="", compare=False, repr=False)
     views: Views | None = None
 
@@ -329,7 +331,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
     names = [sweep.name for sweep in sweeps]
     if len(set(names)) < len(names):
         raise StudyError(f"two sweeps have one name: {', '.join(names)}")
-    as_they_are = ("title", "question", "seed", "outcomes", "rates", "phases")
+    as_they_are = ("title", "question", "seed", "outcomes", "rates", "phases", "anew")
     return Study(
         name=name,
         paper=data.get("paper"),

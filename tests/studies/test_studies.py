@@ -824,10 +824,10 @@ def test_a_limit_on_neighbours_counts_how_crowded_an_input_is():
 def test_the_study_of_regimes_covers_them():
     study = load_study("regimes")
     sweeps = {sweep.name: sweep for sweep in study.sweeps}
-    assert {mode for sweep in study.sweeps for mode in sweep.modes} == {"hot"}
+    assert {sweep.modes for sweep in study.sweeps} == {("hot", "graph")}
     recipes = [recipe for sweep in study.sweeps for recipe in sweep.recipes()]
     particles = [recipe for recipe in recipes if isinstance(recipe, Particles)]
-    assert (min(r.particles for r in recipes), max(r.particles for r in recipes)) == (2**12, 2**26)
+    assert (min(r.particles for r in recipes), max(r.particles for r in recipes)) == (2**10, 2**26)
     assert (min(r.per_cell for r in particles), max(r.per_cell for r in particles)) == (0.5, 64)
     for axis, wanted in (
         ("distribution", {"uniform", "clusters", "free-surface"}),
@@ -842,9 +842,18 @@ def test_the_study_of_regimes_covers_them():
     assert {r.moved / r.particles for r in sweeps["moved"].recipes()} >= {0, 1}
 
 
+def test_a_study_that_begins_anew_measures_all_again_into_another_file(device, tmp_path):
+    study = replace(one_sweep(), anew=True)
+    first, second = (run(study, device, tmp_path, budget=BUDGET) for _ in range(2))
+    assert first.path != second.path
+    assert first.measured == second.measured > 0
+    assert (first.resumed, second.resumed) == (0, 0)
+    assert load_study("again").anew and not load_study("regimes").anew
+
+
 def test_the_quick_regimes_are_small():
     quick = [sweep.quickened() for sweep in load_study("regimes").sweeps]
     recipes = {sweep.name: sweep.recipes() for sweep in quick}
-    assert recipes.pop("large") == recipes.pop("again") == []
+    assert recipes.pop("large") == []
     assert all(recipes.values())
     assert max(recipe.particles for each in recipes.values() for recipe in each) <= 2**16
