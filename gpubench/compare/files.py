@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from gpubench.base.errors import UserError
 from gpubench.compare.verdict import CLOCK_MS, ComparedTimes
-from gpubench.evidence.pooling import Measurement, key_of, pool
+from gpubench.evidence.pooling import Measurement, key_of, pool, started
 from gpubench.evidence.records import AnyRecord, Failed, Ok, Record, Wrong, identity_of, is_waiting
 from gpubench.evidence.results import Results
 from gpubench.studies.plan import cell_key
@@ -214,7 +216,27 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Compared
     # A sample is the mean of a batch.
     clock_ms = CLOCK_MS / min(record.batch or 1 for record in records)
     ours, theirs = ([process.samples_ms for process in side] for side in (base, head))
-    return ComparedTimes(name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])))
+    starts = ([started(process.environment) for process in side] for side in (base, head))
+    return ComparedTimes(
+        name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])),
+        paired or are_in_turns(*starts),
+    )  # fmt: skip
+
+
+def are_in_turns(base: Sequence[datetime], head: Sequence[datetime]) -> bool:
+    """Say whether processes of both sides alternated, by when they started.
+
+    At no moment may one side be two processes ahead of the other; where their numbers differ,
+    shares of them count. Then a change of the machine at any moment falls on both sides nearly
+    alike. What starts in the same second has no order, and one process alone takes no turns.
+    """
+    ours, theirs = sorted(base), sorted(head)
+    counts = len(ours), len(theirs)
+    leads = (
+        bisect_right(ours, at) * counts[1] - bisect_right(theirs, at) * counts[0]
+        for at in (*ours, *theirs)
+    )
+    return min(counts) > 1 and all(abs(lead) < sum(counts) for lead in leads)
 
 
 def _environment(base: Side, head: Side) -> dict[str, str]:

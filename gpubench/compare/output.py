@@ -35,7 +35,7 @@ def headline(comparison: Comparison) -> str:
         said += f"; {reasons.pop()}"
     if resting := sum(each.rests_on == "calibration" for each in every):
         cells = _of(resting, len(every))
-        said += f"; in {cells} the spread between processes is that of this machine's calibration"
+        said += f"; in {cells} the interval rests on this machine's calibration"
     return said
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from gpubench.compare.verdict import Judgement, Verdict, judge
 from gpubench.core.algorithm import BACKENDS
 from gpubench.evidence.calibration import spreads
 from gpubench.evidence.files import load_results
+from gpubench.evidence.pooling import started
 from gpubench.evidence.results import Results
 from gpubench.measure import clock
 from gpubench.studies.plan import plan
@@ -100,7 +102,8 @@ def compare_files(
     """Judge what results files hold.
 
     Where a side has too few processes, the spread between them is that of a calibration, if this
-    machine has one. Raises UserError for what is no results, or cannot be compared.
+    machine has one. So is the offset of whole runs, where the calibration lasted as long as they.
+    Raises UserError for what is no results, or cannot be compared.
     """
     ours, theirs = (
         files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
@@ -108,10 +111,14 @@ def compare_files(
     )
     matched = files.match(ours, theirs, force=force)
     environments = [each.environment for side in (ours, theirs) for each in side.results]
-    machines = {environment["machine"] for environment in environments}
-    known = spreads(machines.pop()) if len(machines) == 1 else {}
+    starts = [started(environment) for environment in environments]
+    lasted = max(starts) - min(starts)
+    machine, *others = {environment["machine"] for environment in environments}
+    known, between_runs = (
+        {} if others else spreads(machine, least) for least in (timedelta(0), lasted)
+    )
     threshold = threshold_on(environments[0]) if threshold is None else threshold
-    judged = judge(matched.cells, threshold, confidence, spreads=known)
+    judged = judge(matched.cells, threshold, confidence, 1, known, between_runs)
     return Comparison(matched, judged, threshold, confidence, 1, str(base), str(head))
 
 

@@ -38,6 +38,7 @@ MODES_RISK = 1e-5
 CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
 SHORTEST_MS = 1e-9  # of what can be a time
 LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
+NOT_IN_TURNS = "base and head were not measured in turns, and whole runs may be offset: "
 WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
 
 
@@ -52,6 +53,8 @@ class ComparedTimes:
         in turns.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
     key: for programs, see studies.plan.cell_key.
+    in_turns: whether processes of both sides alternated in time; else each side is one run, which
+        may be offset as a whole.
     """
 
     name: str
@@ -60,6 +63,7 @@ class ComparedTimes:
     paired: bool = False
     clock_ms: float = CLOCK_MS
     key: str = ""
+    in_turns: bool = True
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Judgement:
     rests_on: RestsOn | None = None
     processes: tuple[int, int] = (0, 0)
     paired: bool = False
+    in_turns: bool = True
     between: float | None = None
     reason: str | None = None
 
@@ -96,7 +101,8 @@ def judge(
     threshold: float = 0.03,
     confidence: float = 0.99,
     looks: int = 1,
-    spreads: Mapping[str, float] | None = None,
+    spreads: Mapping[str, float] = {},
+    between_runs: Mapping[str, float] = {},
 ) -> list[Judgement]:
     """Judge each cell; all intervals hold together with the given confidence.
 
@@ -104,13 +110,19 @@ def judge(
         its data, as it does where cells that cannot tell are measured again; say the same number
         at each look. spreads: by name of the cell, the standard deviation of log process medians
         that calibration knows; used where there are too few processes, see `spread_of`.
+        between_runs: likewise that of the offset of a whole run, for sides that are not in turns;
+        without it, nothing can be told of them.
     """
     if not cells:
         return []
     alpha = risk(len(cells), confidence, looks)
     return [
-        judge_cell(cell, threshold, alpha, spread_of(spreads or {}, cell.name)) for cell in cells
-    ]
+        judge_cell(
+            cell, threshold, alpha,
+            spread_of(spreads, cell.name), spread_of(between_runs, cell.name),
+        )
+        for cell in cells
+    ]  # fmt: skip
 
 
 def risk(cells: int, confidence: float, looks: int) -> float:
@@ -204,13 +216,17 @@ def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
 
 
 def judge_cell(
-    cell: ComparedTimes, threshold: float, alpha: float, spread: float | None = None
+    cell: ComparedTimes,
+    threshold: float,
+    alpha: float,
+    spread: float | None = None,
+    between_runs: float | None = None,
 ) -> Judgement:
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
     judged = Judgement(
         cell.name, cell.key, "cannot tell", *_centres_ms(base, head, cell.paired),
-        processes=(len(base), len(head)), paired=cell.paired,
+        processes=(len(base), len(head)), paired=cell.paired, in_turns=cell.in_turns,
         reason="takes less time than the clock can tell",
     )  # fmt: skip
     if min(base.min(), head.min()) < SHORTEST_MS:
@@ -219,12 +235,13 @@ def judge_cell(
     if cell.paired:
         turns = [log_ratio(*pair) for pair in zip(cell.base, cell.head, strict=True)]
         logs = logs[0], logs[0] + np.array(turns)
-    rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread)
+    offset = 0.0 if cell.in_turns else between_runs
+    rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, offset)
     judged = replace(
         judged, between=_between(*logs, cell.paired), rests_on=rests_on, ratio=math.exp(centre)
     )
-    fewer = min(judged.processes)
-    too_few = _too_few(*judged.processes, next_enough(fewer, cell.paired, alpha))
+    needed = next_enough(min(judged.processes), cell.paired, alpha)
+    too_few = _too_few(*judged.processes, needed)
     if half is None:
         return replace(judged, reason=too_few)
     samples = np.concatenate([np.asarray(s, float) for s in (*cell.base, *cell.head)])
@@ -232,7 +249,9 @@ def judge_cell(
     half = float(_with_clock(np.array(half), samples, cell.clock_ms, *centres))
     low, high = math.exp(centre - half), math.exp(centre + half)
     judged = replace(judged, low=low, high=high)
-    if rests_on != "calibration" and not are_enough(fewer, cell.paired, alpha):
+    if offset is None:
+        return replace(judged, reason=NOT_IN_TURNS + _how(needed))
+    if spread is None and needed > min(judged.processes):
         return replace(judged, reason=too_few)
     verdict = cast(Verdict, verdicts_of(np.array(centre), np.array(half), threshold).item())
     is_open = verdict == "cannot tell"
@@ -297,23 +316,34 @@ def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
 
 
 def _estimate(
-    base: Floats, head: Floats, paired: bool, alpha: float, spread: float | None
+    base: Floats,
+    head: Floats,
+    paired: bool,
+    alpha: float,
+    spread: float | None,
+    offset: float | None,
 ) -> tuple[RestsOn | None, float, float | None]:
     """Return what the interval of the log ratio rests on, its centre, and its half width.
 
     base, head: logarithms of process medians. Takes the spread between processes as they show it
     where they are enough, else as calibration knows it, else as they show it if they show any.
+    offset: standard deviation of that of a whole side; None where it is not known.
     """
     fewer = min(len(base), len(head))
+    quantile = float(norm.isf(alpha / 2))
     if are_enough(fewer, paired, alpha) or (spread is None and fewer > 1):
         centre, half = interval(base, head, paired, alpha)
-        return "processes", float(centre), float(half)
+        wider = math.hypot(half, quantile * math.sqrt(2) * (offset or 0.0))
+        return "calibration" if offset else "processes", float(centre), wider
     centre = head.mean() - base.mean()
     if spread is None:
         return None, float(centre), None
     seen = (_between(base, head, paired) or 0.0) / (math.sqrt(2) if paired else 1)
-    error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
-    return "calibration", float(centre), float(norm.isf(alpha / 2)) * error
+    if offset == 0:
+        error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
+    else:  # a side counts as one process, whose spread holds the offset that calibration knows
+        error = max(spread, seen, offset or 0.0) * math.sqrt(2)
+    return "calibration", float(centre), quantile * error
 
 
 def _why(ratio: float, low: float, high: float, threshold: float) -> str:
@@ -332,9 +362,13 @@ def _too_few(base: int, head: int, needed: int) -> str:
     if min(base, head) > 1:
         return f"too few processes: {min(base, head)} a side, and {needed} are needed"
     few = "one process each" if max(base, head) == 1 else "one process on a side"
+    return f"{few}, and no calibration of this machine: {_how(needed)}"
+
+
+def _how(needed: int) -> str:
     return (
-        f"{few}, and no calibration of this machine: run `gpubench run STUDY"
-        f" --processes {needed}` on both sides"
+        f"measure {needed} processes a side in turns (`gpubench run STUDY --out before/1`, then"
+        " `--out after/1`, `--out before/2` and so on), or compare commits"
     )
 
 
