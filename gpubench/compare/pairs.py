@@ -1,8 +1,7 @@
 """Measure two codes side by side: pairs of processes, whose samples are interleaved.
 
-Each pair is two fresh processes, one for base and one for head. They make and check the same
-cells; then the process that compares asks for one sample at a time, cell by cell and side by side
-in random order, so that whatever disturbs the machine disturbs both.
+This process asks two others for one sample at a time, cell by cell and side by side in random
+order, so that whatever disturbs the machine disturbs both.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,7 +24,7 @@ from gpubench.base import children
 from gpubench.base.errors import UserError
 from gpubench.compare.worker import PROTOCOL
 from gpubench.evidence.records import AnyRecord, record_of
-from gpubench.studies.plan import plan
+from gpubench.studies.plan import Group, plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import parse_study, study_text
 
@@ -79,10 +78,18 @@ class ComparedJob:
 
         Raises UserError for a study that is not there, and for a selection that it does not have.
         """
-        name, text = study_text(study)
-        quick = bool(selection.get("quick"))
-        plan(parse_study(name, text), Selection(**{**selection, "quick": quick}))
-        return cls(name, text, device, selection)
+        job = cls(*study_text(study), device, selection)
+        job.plan(is_cpu=False)
+        return job
+
+    def selected(self, is_cpu: bool) -> dict[str, Any]:
+        """Return the selection on a device."""
+        quick = self.selection.get("quick")
+        return {**self.selection, "quick": is_cpu if quick is None else quick}
+
+    def plan(self, is_cpu: bool) -> list[Group]:
+        """Return what this package would measure on a device."""
+        return plan(parse_study(self.study, self.text), Selection(**self.selected(is_cpu)))
 
 
 @dataclass(frozen=True)
@@ -179,7 +186,7 @@ class Process:
         self._errors.close()
 
 
-class ProcessPairs:
+class ProcessPairs(AbstractContextManager["ProcessPairs"]):
     """Pairs of processes of base and head, each measuring a job once.
 
     While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
@@ -191,9 +198,6 @@ class ProcessPairs:
         self._codes = codes
         self._spare: list[Process] = []
 
-    def __enter__(self) -> ProcessPairs:
-        return self
-
     def __exit__(self, *_: object) -> None:
         for process in self._spare:
             process.close()
@@ -202,8 +206,7 @@ class ProcessPairs:
     def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
         """Measure in a fresh pair of processes.
 
-        seed: of the order of samples. only: keys of cells (studies.plan.cell_key); None for
-        all.
+        seed: of the order of samples. only: keys of cells (studies.plan.cell_key); None for all.
 
         Raises UserError where a process ends, or cannot do what it is asked.
         """
@@ -214,10 +217,7 @@ class ProcessPairs:
             are_cpus = [process.open(self.job.device) for process in processes]
             if not any(are_cpus):
                 self._spare = self._start()
-            selection = dict(self.job.selection)
-            if selection.get("quick") is None:
-                selection["quick"] = are_cpus[0]
-            return _measure(processes, self.job, selection, seed, only)
+            return _measure(processes, self.job, are_cpus[0], seed, only)
 
     def _start(self) -> list[Process]:
         return [Process(code) for code in self._codes]
@@ -226,13 +226,14 @@ class ProcessPairs:
 def _measure(
     processes: Sequence[Process],
     job: ComparedJob,
-    selection: Mapping[str, Any],
+    is_cpu: bool,
     seed: int,
     only: Collection[str] | None,
 ) -> Pair:
     rng = np.random.default_rng(seed)
     records: tuple[list[AnyRecord], list[AnyRecord]] = ([], [])
     variants: tuple[Variants, Variants] = ({}, {})
+    selection = job.selected(is_cpu)
     plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
     groups = [answer["groups"] for answer in plans]
     for title in dict.fromkeys((*groups[0], *groups[1])):

@@ -1,7 +1,6 @@
 """How two codes are compared: looks at growing numbers of pairs, until nothing is open.
 
-Pairs of processes are measured up to the first look. Cells about which that look can tell
-something are done; those that it cannot are measured in more pairs, up to the next. All looks of
+Cells about which a look can tell nothing are measured in more pairs, up to the next. All looks of
 all cells share one risk, so that looking again does not raise false alarms.
 """
 
@@ -25,9 +24,6 @@ from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import started
 from gpubench.evidence.results import Results
 from gpubench.measure import clock
-from gpubench.studies.plan import plan
-from gpubench.studies.selection import Selection
-from gpubench.studies.study import parse_study
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
 # To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
@@ -179,15 +175,12 @@ def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
     As the worker does: of launches and their graph, the graph alone. What needs another back end
     does not count.
     """
-    given = dict(job.selection)
-    if given.get("quick") is None:
-        given["quick"] = bool(device.get("is_cpu"))
     absent = BACKENDS - {device["backend"]}
     return sum(
         (mode != "hot" or "graph" not in group.sweep.modes)
         and not absent & group.sweep.requires
         and not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
-        for group in plan(parse_study(job.study, job.text), Selection(**given))
+        for group in job.plan(bool(device.get("is_cpu")))
         for subject, mode in group.items
     )
 

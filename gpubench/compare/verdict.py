@@ -1,22 +1,14 @@
 """Judge whether head takes longer than base: an interval of the ratio for each cell, and a verdict.
 
-The unit of replication is the process. Two processes of the same code differ by more than the
-samples of either show, since each has its own places in memory, clocks and neighbours. So a
-process counts once, with the median of its samples, and the interval comes from the spread
-between processes.
-
-Interval: of the mean log ratio by Student's t, Welch's with two sets (B. L. Welch, Biometrika 34,
-1947). Where there are many processes, the mean is trimmed by up to a fifth at either end and the
-variance winsorised (J. W. Tukey, D. H. McLaughlin, Sankhya A 25, 1963; K. K. Yuen, Biometrika 61,
-1974), so that disturbed processes do not count. All intervals of a comparison hold together
-(Bonferroni). docs/comparing.md tells what was simulated to choose this.
+A process counts once, with the median of its samples. docs/comparing.md has the method, its
+sources, and what was simulated to choose it.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, cast
@@ -31,6 +23,7 @@ from gpubench.evidence.calibration import spread_of
 Verdict = Literal["same", "faster", "slower", "cannot tell"]
 RestsOn = Literal["processes", "calibration"]
 Floats = NDArray[np.float64]
+Known = float | None  # what calibration knows of a cell, if anything
 
 TRIM = 0.2
 # What trimming may add to the chance of `_all_apart`: nothing for a thousand cells.
@@ -47,14 +40,11 @@ class ComparedTimes:
     """What the processes of both sides measured of one cell.
 
     name: for people, and the same in every comparison.
-    base, head: samples in milliseconds of each process; a process that gives one median is a list
-        of one.
-    paired: the i-th process of base ran together with the i-th of head, and so did their samples
-        in turns.
+    base, head: samples of each process in milliseconds, or its median alone.
+    paired: the i-th process of base ran together with the i-th of head, with samples in turns.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
     key: for programs, see studies.plan.cell_key.
-    in_turns: whether processes of both sides alternated in time; else each side is one run, which
-        may be offset as a whole.
+    in_turns: whether processes of both sides alternated; else each side may be offset as a whole.
     """
 
     name: str
@@ -72,9 +62,7 @@ class Judgement:
 
     base_ms, head_ms: centre of the process medians. ratio: head over base. low, high: its
         interval, which holds for all cells of the comparison together. None where there is none.
-    rests_on: what the interval comes from: the spread between these processes, or that of a
-        calibration.
-    processes: of base and of head.
+    rests_on: whose spread the interval comes from. processes: of base and of head.
     between: spread between processes, as the standard deviation of log medians; of log ratios
         where they are pairs; None where there are too few.
     reason: why it is inconclusive, else None. key: as in the cell.
@@ -107,11 +95,10 @@ def judge(
     """Judge each cell; all intervals hold together with the given confidence.
 
     threshold: the relative change that matters. looks: how many times the comparison may look at
-        its data, as it does where cells that cannot tell are measured again; say the same number
-        at each look. spreads: by name of the cell, the standard deviation of log process medians
-        that calibration knows; used where there are too few processes, see `spread_of`.
-        between_runs: likewise that of the offset of a whole run, for sides that are not in turns;
-        without it, nothing can be told of them.
+        its data; the same number at each look. spreads: by name of the cell, the standard deviation
+        of log process medians that calibration knows (`spread_of`), for too few processes.
+        between_runs: likewise that of the log offset of a whole run, for sides that are not in
+        turns; without it, nothing can be told of them.
     """
     if not cells:
         return []
@@ -140,9 +127,8 @@ def next_enough(processes: int, paired: bool, alpha: float) -> int:
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
     """Say whether so many processes a side can bear an interval that misses with risk alpha.
 
-    Times of processes may be bimodal, as places in memory decide. All of base may then be in one
-    mode and all of head in the other by chance, and nothing in the data tells. The chance of that
-    must not be above the risk. Where one side has more than the other, the fewer count.
+    Where times are bimodal, base may be in one mode and head in the other by chance, and nothing in
+    the data tells. That must be no likelier. Where the sides differ in number, the fewer count.
     """
     cut = trimmed(processes, paired)
     return processes > 1 and _all_apart(processes, cut, paired) <= alpha
@@ -219,8 +205,8 @@ def judge_cell(
     cell: ComparedTimes,
     threshold: float,
     alpha: float,
-    spread: float | None = None,
-    between_runs: float | None = None,
+    spread: Known = None,
+    between_runs: Known = None,
 ) -> Judgement:
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
@@ -293,8 +279,7 @@ def _with_clock(
 ) -> Floats:
     """Return half widths that also hold half a step of the clock on either side.
 
-    times_ms: of all samples, along the last axis. The step is as they show it, but no more than
-    clock_ms.
+    times_ms: of all samples, along the last axis; they may show a step below clock_ms.
     """
     steps = np.diff(np.sort(times_ms, axis=-1), axis=-1)
     step = np.where(steps > 0, steps, clock_ms).min(axis=-1, initial=clock_ms)
@@ -306,8 +291,7 @@ def _with_clock(
 def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
     """Return the log ratio of one pair: the median over its turns, base and head side by side.
 
-    What disturbs the machine for longer than a turn then falls on both. Where samples are missing
-    on a side, it is not known which belong together, and the ratio is that of the medians.
+    Where samples are missing, it is not known which belong together: then that of the medians.
     """
     if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
         turns = zip(base, head, strict=True)
@@ -316,18 +300,12 @@ def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
 
 
 def _estimate(
-    base: Floats,
-    head: Floats,
-    paired: bool,
-    alpha: float,
-    spread: float | None,
-    offset: float | None,
+    base: Floats, head: Floats, paired: bool, alpha: float, spread: Known, offset: Known
 ) -> tuple[RestsOn | None, float, float | None]:
     """Return what the interval of the log ratio rests on, its centre, and its half width.
 
-    base, head: logarithms of process medians. Takes the spread between processes as they show it
-    where they are enough, else as calibration knows it, else as they show it if they show any.
-    offset: standard deviation of that of a whole side; None where it is not known.
+    base, head: logarithms of process medians. spread: between processes, as calibration knows it;
+    used where they are not enough. offset: the standard deviation of that of a whole side.
     """
     fewer = min(len(base), len(head))
     quantile = float(norm.isf(alpha / 2))
@@ -385,9 +363,7 @@ def _centres_ms(base_ms: Floats, head_ms: Floats, paired: bool) -> tuple[float, 
 
 def _between(base: Floats, head: Floats, paired: bool) -> float | None:
     """Return the standard deviation of pairs' log ratios, or that of both sides pooled."""
-    sides: Iterable[Floats] = (head - base,) if paired else (base, head)
-    several = [side for side in sides if len(side) > 1]
-    if not several:
-        return None
-    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in several)
-    return math.sqrt(squares / sum(len(side) - 1 for side in several))
+    sides: Sequence[Floats] = (head - base,) if paired else (base, head)
+    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
+    freedom = sum(len(side) - 1 for side in sides)
+    return math.sqrt(squares / freedom) if freedom else None
