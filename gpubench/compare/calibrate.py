@@ -53,10 +53,8 @@ def calibrate(
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds: no further pair is begun after so long, but for those of the first look. threshold:
-    None for that of the device. comparisons: how many are drawn; they go through those looks for
-    which there are pairs enough. on_pair: called with the number of pairs measured.
-
+    seconds, threshold: as in `compare_codes`. comparisons: how many are drawn; they go through
+    those looks for which there are pairs enough. on_pair: called with the number of pairs measured.
     Raises UserError for fewer pairs than the first look takes, and where they cannot be measured.
     """
     if pairs < LOOKS[0]:
@@ -114,7 +112,10 @@ def evaluate(
     pairs, clock_ms: see Calibration. A pair that lacks a cell is left out, and a look that takes
     more pairs than there are. Raises UserError where that leaves none.
     """
-    complete = _complete(pairs, looks[0])
+    together = enumerate(zip(*pairs.values(), strict=True))
+    complete = [number for number, several in together if None not in several]
+    if (count := len(complete)) < looks[0]:
+        raise UserError(f"{count} pairs have times for all cells, and {looks[0]} are needed")
     alpha = risk(len(pairs), confidence, len(looks))  # as `compare` has it, with all its looks
     rule = _Rule(threshold, alpha, tuple(look for look in looks if look <= len(complete)))
     drawn = _draws(complete, rule.looks[-1], comparisons)
@@ -158,15 +159,6 @@ def evaluate(
         pairs_taken=(float(np.median(most_taken)), float(np.percentile(most_taken, 95))),
         cells=cells,
     )
-
-
-def _complete(pairs: Mapping[str, Sequence[Measured | None]], fewest: int) -> list[int]:
-    """Return which pairs have times for all cells; raises UserError for fewer than needed."""
-    together = enumerate(zip(*pairs.values(), strict=True))
-    found = [number for number, several in together if None not in several]
-    if len(found) < fewest:
-        raise UserError(f"{len(found)} pairs have times for all cells, and {fewest} are needed")
-    return found
 
 
 class _Draws(NamedTuple):

@@ -84,7 +84,6 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
 
     paired: the n-th process of base and the n-th of head ran together; those without a partner
     do not count.
-
     Raises UserError that names all that differs between the sides and may change a time, unless
     `force`; and where the sides have no cell in common.
     """

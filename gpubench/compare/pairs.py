@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -44,9 +44,8 @@ UNDERSTOOD = (1, PROTOCOL)  # of workers of other commits; `record_of` upgrades 
 class Code:
     """What one side of a comparison runs.
 
-    name: base or head. title: which code, for people. python: its interpreter. variables: of the
-    environment, beside those of this process. folder: where it is started. is_ours: whether it is
-    the package that this process runs, whatever else that interpreter finds.
+    name: base or head. title: which code, for people. variables: of the environment, beside those
+    of this process. folder: where it is started. is_ours: whether it is the package that runs here.
     """
 
     name: str
@@ -96,8 +95,7 @@ class ComparedJob:
 class Pair:
     """What two processes measured.
 
-    records: of base and of head. variants: samples in ms of what has no records, by the cell's
-    key and the variant.
+    records: of base and of head. variants: samples in ms of others, by cell and variant.
     """
 
     records: tuple[list[AnyRecord], list[AnyRecord]]
@@ -111,14 +109,10 @@ class Process:
         self.code = code
         self._errors = tempfile.NamedTemporaryFile("w+")  # noqa: SIM115  # closed by close
         ours, its = socket.socketpair()
+        words = "gpubench.compare.worker", str(its.fileno())
         with its:
             self._process = subprocess.Popen(
-                children.command(
-                    "gpubench.compare.worker",
-                    str(its.fileno()),
-                    python=code.python,
-                    is_ours=code.is_ours,
-                ),
+                children.command(*words, python=code.python, is_ours=code.is_ours),
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -189,8 +183,7 @@ class Process:
 class ProcessPairs(AbstractContextManager["ProcessPairs"]):
     """Pairs of processes of base and head, each measuring a job once.
 
-    While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
-    would disturb what is measured.
+    While one pair measures on a GPU, the next starts; on a CPU that would disturb the first.
     """
 
     def __init__(self, codes: tuple[Code, Code], job: ComparedJob) -> None:
@@ -201,19 +194,15 @@ class ProcessPairs(AbstractContextManager["ProcessPairs"]):
     def __exit__(self, *_: object) -> None:
         for process in self._spare:
             process.close()
-        self._spare = []
 
     def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
         """Measure in a fresh pair of processes.
 
         seed: of the order of samples. only: keys of cells (studies.plan.cell_key); None for all.
-
         Raises UserError where a process ends, or cannot do what it is asked.
         """
         processes, self._spare = self._spare or self._start(), []
-        with ExitStack() as stack:
-            for process in processes:
-                stack.callback(process.close)
+        with closing(processes[0]), closing(processes[1]):
             are_cpus = [process.open(self.job.device) for process in processes]
             if not any(are_cpus):
                 self._spare = self._start()
@@ -234,17 +223,14 @@ def _measure(
     records: tuple[list[AnyRecord], list[AnyRecord]] = ([], [])
     variants: tuple[Variants, Variants] = ({}, {})
     selection = job.selected(is_cpu)
+    keys = None if only is None else sorted(only)
     plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
     groups = [answer["groups"] for answer in plans]
     for title in dict.fromkeys((*groups[0], *groups[1])):
         sides = [side for side in (0, 1) if title in groups[side]]
         for side in sides:
-            processes[side].send(
-                "make",
-                group=groups[side].index(title),
-                only=None if only is None else sorted(only),
-                variants=job.variants[side],
-            )
+            group = groups[side].index(title)
+            processes[side].send("make", group=group, only=keys, variants=job.variants[side])
         ready = [processes[side].receive()["cells"] for side in sides]
         if len(sides) == 2:
             _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)

@@ -97,9 +97,8 @@ def compare_files(
 ) -> Comparison:
     """Judge what results files hold.
 
-    Where a side has too few processes, the spread between them is that of a calibration, if this
-    machine has one. So is the offset of whole runs, where the calibration lasted as long as they.
-    Raises UserError for what is no results, or cannot be compared.
+    Calibrations of the machine stand in for processes, and for the spread between whole runs where
+    they lasted as long. Raises UserError for what is no results, or cannot be compared.
     """
     ours, theirs = (
         files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
@@ -131,10 +130,8 @@ def compare_codes(
     """Measure two codes side by side and judge them.
 
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
-    so long, but for those of the first look. on_begin: called before anything is measured, with
-    how long it will take. on_pair: called with the number of pairs measured, and of cells about
-    which nothing can be told yet.
-
+    so long, but for those of the first look. on_begin: called before anything is measured, with how
+    long it will take. on_pair: called with the numbers of pairs measured and of cells still open.
     Raises UserError where they cannot be measured or compared.
     """
     deadline = clock.Deadline(seconds)
@@ -172,8 +169,7 @@ def compare_codes(
 def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
     """Count what a job measures on a device, given as in a results file.
 
-    As the worker does: of launches and their graph, the graph alone. What needs another back end
-    does not count.
+    As the worker does: of launches and their graph, the graph alone; nothing of other back ends.
     """
     absent = BACKENDS - {device["backend"]}
     return sum(

@@ -86,11 +86,7 @@ class Sampler:
         self._block = Rounds(self._device)
         for run in self._runs.values():
             run.states.append(self._block.state)
-        titles = {
-            key: f"{trial.subject.label}, {chosen.recipe.title}, {mode}"
-            for key, (trial, mode) in self._cells.items()
-        }
-        return {"cells": titles}
+        return {"cells": list(self._cells)}
 
     def sample(self, cell: str, variant: int) -> dict[str, Any]:
         """Take one sample of a cell."""
