@@ -240,9 +240,9 @@ def judge_cell(
     if spread is None and needed > min(judged.processes):
         return replace(judged, reason=too_few)
     verdict = cast(Verdict, verdicts_of(np.array(centre), np.array(half), threshold).item())
-    is_open = verdict == "cannot tell"
-    reason = _why(math.exp(centre), low, high, threshold) if is_open else None
-    return replace(judged, verdict=verdict, reason=reason)
+    why = _why(math.exp(centre), low, high, threshold)
+    why += "" if cell.in_turns else "; not measured in turns"
+    return replace(judged, verdict=verdict, reason=why if verdict == "cannot tell" else None)
 
 
 def verdicts_of_pairs(

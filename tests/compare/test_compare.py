@@ -382,7 +382,9 @@ def test_a_side_that_is_offset_as_a_whole_counts_as_one_process():
     assert (found.verdict, found.rests_on) == ("cannot tell", "calibration")
     (known,) = judge([cell(*sides, in_turns=False)], 0.03, 0.99, 1, {"a": 0.005}, {"a": 0.01})
     half = 2.5758 * 0.01 * math.sqrt(2)
-    assert known.verdict == "slower"
+    assert (known.verdict, known.reason) == ("slower", None)
+    (wide,) = judge([cell(*sides, in_turns=False)], between_runs={"a": 0.1}, spreads={"a": 0.1})
+    assert wide.reason.endswith("; not measured in turns")
     assert math.log(known.high / known.low) / 2 == pytest.approx(half, rel=1e-4)
 
 
