@@ -1,13 +1,9 @@
 """Calibrate the verdict: compare a code with itself, and with itself made slower.
 
-Pairs of processes of one code are measured as `compare` measures them; then whole comparisons are
-drawn from these pairs. A comparison draws pairs without putting back, gives base and head either
-side of each pair by chance (neither is distinguished), and goes through the looks of
-`compare.procedure`. Whatever it calls slower is a false alarm.
-
-Slow-downs are put in twice. In the process: a variant of head that does extra launches which are
-not counted, against a variant of base with batches as long. And in the numbers: head's times
-are multiplied, to find the smallest slow-down that is found nine times in ten.
+Whole comparisons are drawn from pairs of processes of one code: without putting back, with base
+and head either side of a pair by chance, and with the looks of `compare.procedure`. Slow-downs are
+put into processes, as a variant of head with extra launches that are not counted against a variant
+of base with batches as long; and into the numbers, where head's times are multiplied.
 """
 
 from __future__ import annotations
@@ -20,13 +16,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.compare.files import name_of
 from gpubench.compare.pairs import Code, ComparedJob, Pair, ProcessPairs, describe
 from gpubench.compare.procedure import LOOKS, threshold_on
-from gpubench.compare.verdict import CLOCK_MS, log_ratio, risk, verdicts_of_pairs
+from gpubench.compare.verdict import CLOCK_MS, Floats, log_ratio, risk, verdicts_of_pairs
 from gpubench.evidence.bounds import Environment
 from gpubench.evidence.calibration import Calibration, Measured, Rates, Verdicts
 from gpubench.evidence.records import Ok, identity_of
@@ -43,8 +40,6 @@ SLOWER = (
 )
 SEED = 20261121
 
-Floats = NDArray[np.float64]
-
 
 def calibrate(
     code: Code,
@@ -58,10 +53,8 @@ def calibrate(
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds: no further pair is begun after so long, but for those of the first look. threshold:
-    None for that of the device. comparisons: how many are drawn; they go through those looks for
-    which there are pairs enough. on_pair: called with the number of pairs measured.
-
+    seconds, threshold: as in `compare_codes`. comparisons: how many are drawn; they go through
+    those looks for which there are pairs enough. on_pair: called with the number of pairs measured.
     Raises UserError for fewer pairs than the first look takes, and where they cannot be measured.
     """
     if pairs < LOOKS[0]:
@@ -71,20 +64,17 @@ def calibrate(
     grain, extra = INJECTED["cpu" if environment["device"]["is_cpu"] else "gpu"]
     job = replace(job, variants=(((1, 0), (grain, 0)), ((1, 0), (grain, extra))))
     started: list[str] = []
-    clock_ms: dict[str, float] = {}
-    found: dict[str, list[Measured | None]] = {}
+    measured: list[dict[str, tuple[float, Measured]]] = []
     with ProcessPairs((code, code), job) as processes:
         for number in range(pairs):
             if number >= LOOKS[0] and deadline.has_passed:
                 break
             started.append(clock.timestamp())
-            pair = processes.measure(number)
-            for name, (resolution_ms, measured) in _measured(pair).items():
-                clock_ms[name] = max(resolution_ms, clock_ms.get(name, 0.0))
-                found.setdefault(name, [None] * number).append(measured)
-            for series in found.values():
-                series += [None] * (number + 1 - len(series))
+            measured.append(_measured(processes.measure(number)))
             on_pair(number + 1)
+    names = dict.fromkeys(name for each in measured for name in each)
+    clock_ms = {name: max(each[name][0] for each in measured if name in each) for name in names}
+    found = {name: [each[name][1] if name in each else None for each in measured] for name in names}
     least = threshold_on(environment) if threshold is None else threshold
     rule = clock_ms, least, confidence, LOOKS, comparisons
     return Calibration(
@@ -122,7 +112,10 @@ def evaluate(
     pairs, clock_ms: see Calibration. A pair that lacks a cell is left out, and a look that takes
     more pairs than there are. Raises UserError where that leaves none.
     """
-    complete = _complete(pairs, looks[0])
+    together = enumerate(zip(*pairs.values(), strict=True))
+    complete = [number for number, several in together if None not in several]
+    if (count := len(complete)) < looks[0]:
+        raise UserError(f"{count} pairs have times for all cells, and {looks[0]} are needed")
     alpha = risk(len(pairs), confidence, len(looks))  # as `compare` has it, with all its looks
     rule = _Rule(threshold, alpha, tuple(look for look in looks if look <= len(complete)))
     drawn = _draws(complete, rule.looks[-1], comparisons)
@@ -134,7 +127,8 @@ def evaluate(
     separate = _Draws(in_order, np.zeros(in_order.shape, bool))
     called, taken, alarms, cells = [], [], [], {}
     for name, series in pairs.items():
-        base, head, slowed = np.log([_row(each) for each in series]).T
+        rows = [(math.nan,) * 3 if each is None else astuple(each) for each in series]
+        base, head, slowed = np.log(rows).T
         plain, slower = np.stack([base, base + head], 1), np.stack([base, base + slowed], 1)
         verdicts, counts = rule.verdicts(plain, drawn, clock_ms[name])
         called.append(verdicts)
@@ -167,15 +161,6 @@ def evaluate(
     )
 
 
-def _complete(pairs: Mapping[str, Sequence[Measured | None]], fewest: int) -> list[int]:
-    """Return which pairs have times for all cells; raises UserError for fewer than needed."""
-    together = enumerate(zip(*pairs.values(), strict=True))
-    found = [number for number, several in together if None not in several]
-    if len(found) < fewest:
-        raise UserError(f"{len(found)} pairs have times for all cells, and {fewest} are needed")
-    return found
-
-
 class _Draws(NamedTuple):
     """Comparisons: which pairs each takes, and where sides are changed; (comparisons, pairs)."""
 
@@ -192,17 +177,11 @@ def _draws(complete: Sequence[int], most: int, comparisons: int) -> _Draws:
     return _Draws(*map(np.array, zip(*drawn, strict=True)))
 
 
-def _row(each: Measured | None) -> tuple[float, float, float]:
-    return (each.base_ms, each.ratio, each.slowed) if each is not None else (math.nan,) * 3
-
-
 def _smallest(rule: _Rule, plain: Floats, draws: _Draws, clock_ms: float) -> float | None:
     """Return the smallest slow-down that is found nine times in ten, if any is."""
 
     def is_found(factor: float) -> bool:
-        by = np.array([0.0, math.log1p(factor)])
-        # Sides change before one of them is slowed down, not after.
-        verdicts, _ = rule.verdicts(plain + by, draws, clock_ms, plain[:, ::-1] + by)
+        verdicts, _ = rule.verdicts(plain, draws, clock_ms, math.log1p(factor))
         return _share(verdicts == "slower") >= POWER
 
     first = bisect.bisect_left(SLOWER, True, key=is_found)
@@ -217,15 +196,16 @@ class _Rule(NamedTuple):
     looks: tuple[int, ...]
 
     def verdicts(
-        self, logs: Floats, draws: _Draws, clock_ms: float, changed: Floats | None = None
+        self, logs: Floats, draws: _Draws, clock_ms: float, slower: float = 0.0
     ) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Return the verdict of each comparison, and the pairs that it took.
 
-        logs: of medians in ms, base and head, shape (pairs, 2). changed: the same with sides
-        changed; None for just that.
+        logs: of medians in ms, base and head, shape (pairs, 2). slower: added to head's once the
+        sides are changed.
         """
-        other = logs[:, ::-1] if changed is None else changed
-        both = np.where(draws.is_changed[..., None], other[draws.chosen], logs[draws.chosen])
+        drawn = logs[draws.chosen]
+        both = np.where(draws.is_changed[..., None], drawn[..., ::-1], drawn)
+        both[..., 1] += slower
         verdicts = np.full(len(both), "cannot tell")
         taken = np.full(len(both), self.looks[-1])
         for look in self.looks:

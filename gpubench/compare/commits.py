@@ -66,24 +66,12 @@ def code_of(root: Path, name: str, commit: str | None) -> Code:
 
 
 def _source_of(root: Path, commit: str) -> Path:
-    """Return a copy of the sources of a commit, in the user's cache.
-
-    Raises UserError where that cannot be.
-    """
-    try:
-        place = cache_folder() / "compare" / commit[:16]
-    except OSError as error:
-        raise UserError(
-            f"cannot keep the code of commits in {error.filename}: {error.strerror or error}:"
-            " set XDG_CACHE_HOME to a folder that you may write to"
-        ) from error
+    """Return a copy of the sources of a commit in the user's cache; raise UserError for no room."""
+    place = cache_folder() / "compare" / commit[:16]
     source = place / "source"
     if not source.exists():
-        archive = subprocess.run(
-            ["git", "-C", str(root), "archive", "--format=tar", commit],
-            check=True,
-            capture_output=True,
-        ).stdout
+        command = ["git", "-C", str(root), "archive", "--format=tar", commit]
+        archive = subprocess.run(command, check=True, capture_output=True).stdout
         partial = place / f"source.{os.getpid()}"
         try:
             with writing(source), tarfile.open(fileobj=io.BytesIO(archive)) as tar:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from gpubench.base.errors import UserError
 from gpubench.compare.verdict import CLOCK_MS, ComparedTimes
-from gpubench.evidence.pooling import Measurement, key_of, pool
-from gpubench.evidence.records import AnyRecord, Failed, Ok, Record, Wrong, identity_of, is_waiting
+from gpubench.evidence.pooling import Measurement, key_of, pool, started
+from gpubench.evidence.records import Failed, Ok, Record, Wrong, identity_of, is_waiting
 from gpubench.evidence.results import Results
 from gpubench.studies.plan import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # of the medians on both sides
 NAMED = 3  # cells of which a message gives the names, before it counts
+
+Processes = Sequence[Measurement]  # what each found of a cell
 
 # What may change a time, under the name that a message gives it: fields of an environment's
 # device and host, and libraries of each back end. Where a side does not know, nothing is said.
@@ -75,41 +79,11 @@ class Matched:
     environment: Mapping[str, str]
 
 
-class _Process(NamedTuple):
-    """What one process found of a cell. place: of its file among those of its side."""
-
-    place: int
-    measured: Measurement
-
-    @property
-    def record(self) -> AnyRecord:
-        """The record that stands for all of its timings."""
-        return self.measured.record
-
-    @property
-    def environment(self) -> Mapping[str, Any]:
-        """On what and by what code it was measured."""
-        return self.measured.results.environment
-
-    @property
-    def samples_ms(self) -> list[float]:
-        """All samples, each timing scaled so that its median is that of the measurement."""
-        pooled = self.record.median_ms or 0.0
-        times = [each.record for each in self.measured.timings if isinstance(each.record, Ok)]
-        return [ms * (pooled / (t.median_ms or 1.0)) for t in times for ms in t.samples_ms]
-
-
-Processes = Sequence[_Process]
-
-
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
-    """Put together what both sides found of each cell.
-
-    A process is a file.
+    """Put together what both sides found of each cell; a process is a file.
 
     paired: the n-th process of base and the n-th of head ran together; those without a partner
     do not count.
-
     Raises UserError that names all that differs between the sides and may change a time, unless
     `force`; and where the sides have no cell in common.
     """
@@ -117,10 +91,11 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
     pairs: dict[str, tuple[Processes, Processes]] = {}
     faults, left_out = [], []
     for key in dict.fromkeys((*ours, *theirs)):
-        both = ours.get(key, []), theirs.get(key, [])
+        places = ours.get(key, {}), theirs.get(key, {})
+        both = [[*side.values()] for side in places]
         name = name_of(next(process.record for side in both for process in side))
         base_fault, head_fault = (_fault(side) for side in both)
-        timed = _timed(*both, paired)
+        timed = _timed(*places, paired)
         if head_fault or (base_fault and timed[1]):
             faults.append(Fault(name, base_fault or _why_untimed(both[0]), head_fault))
         elif all(timed):
@@ -163,25 +138,27 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
-def _cells(side: Side) -> dict[tuple[Any, ...], list[_Process]]:
-    """Return the processes of each cell, by what identifies its measurement.
+def _cells(side: Side) -> dict[tuple[Any, ...], dict[int, Measurement]]:
+    """Return what each process found of a cell, by what identifies its measurement, and its place.
 
     A process is a file; all that it timed of one measurement is its one time (`pool`).
     """
-    found: dict[tuple[Any, ...], list[_Process]] = {}
+    found: dict[tuple[Any, ...], dict[int, Measurement]] = {}
     for place, results in enumerate(side.results):
         for measured in pool([results]):
             if not is_waiting(measured.record):
-                found.setdefault(key_of(measured.record), []).append(_Process(place, measured))
+                found.setdefault(key_of(measured.record), {})[place] = measured
     return found
 
 
-def _timed(base: Processes, head: Processes, paired: bool) -> tuple[Processes, Processes]:
+def _timed(
+    base: Mapping[int, Measurement], head: Mapping[int, Measurement], paired: bool
+) -> tuple[Processes, Processes]:
     """Return the processes of either side that have a time; pairs where both have."""
-    ours, theirs = ({p.place: p for p in side if isinstance(p.record, Ok)} for side in (base, head))
+    ours, theirs = ({p: m for p, m in s.items() if isinstance(m.record, Ok)} for s in (base, head))
     if paired:
-        common = [place for place in ours if place in theirs]
-        return [ours[place] for place in common], [theirs[place] for place in common]
+        ours = {place: ours[place] for place in ours if place in theirs}
+        theirs = {place: theirs[place] for place in ours}
     return list(ours.values()), list(theirs.values())
 
 
@@ -213,8 +190,35 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Compared
     records = [process.record for process in (*base, *head)]
     # A sample is the mean of a batch.
     clock_ms = CLOCK_MS / min(record.batch or 1 for record in records)
-    ours, theirs = ([process.samples_ms for process in side] for side in (base, head))
-    return ComparedTimes(name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])))
+    ours, theirs = ([*map(_samples_ms, side)] for side in (base, head))
+    starts = ([started(process.results.environment) for process in side] for side in (base, head))
+    return ComparedTimes(
+        name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])),
+        paired or are_in_turns(*starts),
+    )  # fmt: skip
+
+
+def _samples_ms(process: Measurement) -> list[float]:
+    """Return all samples, each timing scaled so that its median is that of the measurement."""
+    pooled = process.record.median_ms or 0.0
+    times = [each.record for each in process.timings if isinstance(each.record, Ok)]
+    return [ms * (pooled / (t.median_ms or 1.0)) for t in times for ms in t.samples_ms]
+
+
+def are_in_turns(base: Sequence[datetime], head: Sequence[datetime]) -> bool:
+    """Say whether processes of both sides alternated, by when they started.
+
+    At no moment may one side be two processes ahead of the other; where their numbers differ,
+    shares of them count. Then a change of the machine at any moment falls on both sides nearly
+    alike. What starts in the same second has no order, and one process alone takes no turns.
+    """
+    ours, theirs = sorted(base), sorted(head)
+    counts = len(ours), len(theirs)
+    leads = (
+        bisect_right(ours, at) * counts[1] - bisect_right(theirs, at) * counts[0]
+        for at in (*ours, *theirs)
+    )
+    return min(counts) > 1 and all(abs(lead) < sum(counts) for lead in leads)
 
 
 def _environment(base: Side, head: Side) -> dict[str, str]:
@@ -241,7 +245,7 @@ def _code(environment: Mapping[str, Any]) -> str:
 def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
     """Say in words all that differs between the sides and may change a time."""
     base, head = ([p for both in pairs.values() for p in both[side]] for side in (0, 1))
-    ours, theirs = (_conditions(p.environment for p in side) for side in (base, head))
+    ours, theirs = (_conditions(p.results.environment for p in side) for side in (base, head))
     found = [
         f"different {label}: {_words(ours.get(label, ()))} in base,"
         f" {_words(theirs.get(label, ()))} in head"
@@ -252,7 +256,9 @@ def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
     if clocks[0] and clocks[1] and abs(clocks[1] / clocks[0] - 1) > SM_CLOCKS_AGREE:
         found.append(f"different SM clocks: {clocks[0]:g} MHz in base, {clocks[1]:g} in head")
     for side, role in enumerate(("base", "head")):
-        codes = [{p.environment["code_hash"] for p in both[side]} for both in pairs.values()]
+        codes = [
+            {p.results.environment["code_hash"] for p in both[side]} for both in pairs.values()
+        ]
         if mixed := {code for each in codes if len(each) > 1 for code in each}:
             found.append(f"versions of the code mixed in {role}: {_words(mixed)}")
     drawn = [

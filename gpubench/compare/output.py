@@ -16,12 +16,11 @@ from gpubench.compare.verdict import Judgement, risk
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
 ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
 DASH = "\N{EN DASH}"
-IN_WORDS = {"cannot tell": "inconclusive"}  # verdicts that JSON has by an older name
 
 
 def in_words(verdict: str) -> str:
-    """Return a verdict as it is printed."""
-    return IN_WORDS.get(verdict, verdict)
+    """Return a verdict as it is printed; JSON has an older name of one."""
+    return "inconclusive" if verdict == "cannot tell" else verdict
 
 
 def headline(comparison: Comparison) -> str:
@@ -35,7 +34,7 @@ def headline(comparison: Comparison) -> str:
         said += f"; {reasons.pop()}"
     if resting := sum(each.rests_on == "calibration" for each in every):
         cells = _of(resting, len(every))
-        said += f"; in {cells} the spread between processes is that of this machine's calibration"
+        said += f"; in {cells} the interval rests on this machine's calibration"
     return said
 
 
@@ -137,12 +136,9 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
 
 def _cell(judgement: Judgement) -> dict[str, Any]:
     plain = dataclasses.asdict(judgement)
-    base_processes, head_processes = plain.pop("processes")
+    plain["base_processes"], plain["head_processes"] = plain.pop("processes")
     renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between"}
-    return {renamed.get(name, name): value for name, value in plain.items()} | {
-        "base_processes": base_processes,
-        "head_processes": head_processes,
-    }
+    return {renamed.get(name, name): value for name, value in plain.items()}
 
 
 def _ordered(comparison: Comparison) -> list[Judgement]:

@@ -1,8 +1,7 @@
 """Measure two codes side by side: pairs of processes, whose samples are interleaved.
 
-Each pair is two fresh processes, one for base and one for head. They make and check the same
-cells; then the process that compares asks for one sample at a time, cell by cell and side by side
-in random order, so that whatever disturbs the machine disturbs both.
+This process asks two others for one sample at a time, cell by cell and side by side in random
+order, so that whatever disturbs the machine disturbs both.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,7 +24,7 @@ from gpubench.base import children
 from gpubench.base.errors import UserError
 from gpubench.compare.worker import PROTOCOL
 from gpubench.evidence.records import AnyRecord, record_of
-from gpubench.studies.plan import plan
+from gpubench.studies.plan import Group, plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import parse_study, study_text
 
@@ -45,9 +44,8 @@ UNDERSTOOD = (1, PROTOCOL)  # of workers of other commits; `record_of` upgrades 
 class Code:
     """What one side of a comparison runs.
 
-    name: base or head. title: which code, for people. python: its interpreter. variables: of the
-    environment, beside those of this process. folder: where it is started. is_ours: whether it is
-    the package that this process runs, whatever else that interpreter finds.
+    name: base or head. title: which code, for people. variables: of the environment, beside those
+    of this process. folder: where it is started. is_ours: whether it is the package that runs here.
     """
 
     name: str
@@ -79,18 +77,25 @@ class ComparedJob:
 
         Raises UserError for a study that is not there, and for a selection that it does not have.
         """
-        name, text = study_text(study)
-        quick = bool(selection.get("quick"))
-        plan(parse_study(name, text), Selection(**{**selection, "quick": quick}))
-        return cls(name, text, device, selection)
+        job = cls(*study_text(study), device, selection)
+        job.plan(is_cpu=False)
+        return job
+
+    def selected(self, is_cpu: bool) -> dict[str, Any]:
+        """Return the selection on a device."""
+        quick = self.selection.get("quick")
+        return {**self.selection, "quick": is_cpu if quick is None else quick}
+
+    def plan(self, is_cpu: bool) -> list[Group]:
+        """Return what this package would measure on a device."""
+        return plan(parse_study(self.study, self.text), Selection(**self.selected(is_cpu)))
 
 
 @dataclass(frozen=True)
 class Pair:
     """What two processes measured.
 
-    records: of base and of head. variants: samples in ms of what has no records, by the cell's
-    key and the variant.
+    records: of base and of head. variants: samples in ms of others, by cell and variant.
     """
 
     records: tuple[list[AnyRecord], list[AnyRecord]]
@@ -104,14 +109,10 @@ class Process:
         self.code = code
         self._errors = tempfile.NamedTemporaryFile("w+")  # noqa: SIM115  # closed by close
         ours, its = socket.socketpair()
+        words = "gpubench.compare.worker", str(its.fileno())
         with its:
             self._process = subprocess.Popen(
-                children.command(
-                    "gpubench.compare.worker",
-                    str(its.fileno()),
-                    python=code.python,
-                    is_ours=code.is_ours,
-                ),
+                children.command(*words, python=code.python, is_ours=code.is_ours),
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -179,11 +180,10 @@ class Process:
         self._errors.close()
 
 
-class ProcessPairs:
+class ProcessPairs(AbstractContextManager["ProcessPairs"]):
     """Pairs of processes of base and head, each measuring a job once.
 
-    While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
-    would disturb what is measured.
+    While one pair measures on a GPU, the next starts; on a CPU that would disturb the first.
     """
 
     def __init__(self, codes: tuple[Code, Code], job: ComparedJob) -> None:
@@ -191,33 +191,22 @@ class ProcessPairs:
         self._codes = codes
         self._spare: list[Process] = []
 
-    def __enter__(self) -> ProcessPairs:
-        return self
-
     def __exit__(self, *_: object) -> None:
         for process in self._spare:
             process.close()
-        self._spare = []
 
     def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
         """Measure in a fresh pair of processes.
 
-        seed: of the order of samples. only: keys of cells (studies.plan.cell_key); None for
-        all.
-
+        seed: of the order of samples. only: keys of cells (studies.plan.cell_key); None for all.
         Raises UserError where a process ends, or cannot do what it is asked.
         """
         processes, self._spare = self._spare or self._start(), []
-        with ExitStack() as stack:
-            for process in processes:
-                stack.callback(process.close)
+        with closing(processes[0]), closing(processes[1]):
             are_cpus = [process.open(self.job.device) for process in processes]
             if not any(are_cpus):
                 self._spare = self._start()
-            selection = dict(self.job.selection)
-            if selection.get("quick") is None:
-                selection["quick"] = are_cpus[0]
-            return _measure(processes, self.job, selection, seed, only)
+            return _measure(processes, self.job, are_cpus[0], seed, only)
 
     def _start(self) -> list[Process]:
         return [Process(code) for code in self._codes]
@@ -226,24 +215,22 @@ class ProcessPairs:
 def _measure(
     processes: Sequence[Process],
     job: ComparedJob,
-    selection: Mapping[str, Any],
+    is_cpu: bool,
     seed: int,
     only: Collection[str] | None,
 ) -> Pair:
     rng = np.random.default_rng(seed)
     records: tuple[list[AnyRecord], list[AnyRecord]] = ([], [])
     variants: tuple[Variants, Variants] = ({}, {})
+    selection = job.selected(is_cpu)
+    keys = None if only is None else sorted(only)
     plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
     groups = [answer["groups"] for answer in plans]
     for title in dict.fromkeys((*groups[0], *groups[1])):
         sides = [side for side in (0, 1) if title in groups[side]]
         for side in sides:
-            processes[side].send(
-                "make",
-                group=groups[side].index(title),
-                only=None if only is None else sorted(only),
-                variants=job.variants[side],
-            )
+            group = groups[side].index(title)
+            processes[side].send("make", group=group, only=keys, variants=job.variants[side])
         ready = [processes[side].receive()["cells"] for side in sides]
         if len(sides) == 2:
             _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)

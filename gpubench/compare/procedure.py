@@ -1,7 +1,6 @@
 """How two codes are compared: looks at growing numbers of pairs, until nothing is open.
 
-Pairs of processes are measured up to the first look. Cells about which that look can tell
-something are done; those that it cannot are measured in more pairs, up to the next. All looks of
+Cells about which a look can tell nothing are measured in more pairs, up to the next. All looks of
 all cells share one risk, so that looking again does not raise false alarms.
 """
 
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,11 +21,9 @@ from gpubench.compare.verdict import Judgement, Verdict, judge
 from gpubench.core.algorithm import BACKENDS
 from gpubench.evidence.calibration import spreads
 from gpubench.evidence.files import load_results
+from gpubench.evidence.pooling import started
 from gpubench.evidence.results import Results
 from gpubench.measure import clock
-from gpubench.studies.plan import plan
-from gpubench.studies.selection import Selection
-from gpubench.studies.study import parse_study
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
 # To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
@@ -99,8 +97,8 @@ def compare_files(
 ) -> Comparison:
     """Judge what results files hold.
 
-    Where a side has too few processes, the spread between them is that of a calibration, if this
-    machine has one. Raises UserError for what is no results, or cannot be compared.
+    Calibrations of the machine stand in for processes, and for the spread between whole runs where
+    they lasted as long. Raises UserError for what is no results, or cannot be compared.
     """
     ours, theirs = (
         files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
@@ -108,10 +106,14 @@ def compare_files(
     )
     matched = files.match(ours, theirs, force=force)
     environments = [each.environment for side in (ours, theirs) for each in side.results]
-    machines = {environment["machine"] for environment in environments}
-    known = spreads(machines.pop()) if len(machines) == 1 else {}
+    starts = [started(environment) for environment in environments]
+    lasted = max(starts) - min(starts)
+    machine, *others = {environment["machine"] for environment in environments}
+    known, between_runs = (
+        {} if others else spreads(machine, least) for least in (timedelta(0), lasted)
+    )
     threshold = threshold_on(environments[0]) if threshold is None else threshold
-    judged = judge(matched.cells, threshold, confidence, spreads=known)
+    judged = judge(matched.cells, threshold, confidence, 1, known, between_runs)
     return Comparison(matched, judged, threshold, confidence, 1, str(base), str(head))
 
 
@@ -128,10 +130,8 @@ def compare_codes(
     """Measure two codes side by side and judge them.
 
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
-    so long, but for those of the first look. on_begin: called before anything is measured, with
-    how long it will take. on_pair: called with the number of pairs measured, and of cells about
-    which nothing can be told yet.
-
+    so long, but for those of the first look. on_begin: called before anything is measured, with how
+    long it will take. on_pair: called with the numbers of pairs measured and of cells still open.
     Raises UserError where they cannot be measured or compared.
     """
     deadline = clock.Deadline(seconds)
@@ -169,18 +169,14 @@ def compare_codes(
 def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
     """Count what a job measures on a device, given as in a results file.
 
-    As the worker does: of launches and their graph, the graph alone. What needs another back end
-    does not count.
+    As the worker does: of launches and their graph, the graph alone; nothing of other back ends.
     """
-    given = dict(job.selection)
-    if given.get("quick") is None:
-        given["quick"] = bool(device.get("is_cpu"))
     absent = BACKENDS - {device["backend"]}
     return sum(
         (mode != "hot" or "graph" not in group.sweep.modes)
         and not absent & group.sweep.requires
         and not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
-        for group in plan(parse_study(job.study, job.text), Selection(**given))
+        for group in job.plan(bool(device.get("is_cpu")))
         for subject, mode in group.items
     )
 

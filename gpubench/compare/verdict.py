@@ -1,22 +1,14 @@
 """Judge whether head takes longer than base: an interval of the ratio for each cell, and a verdict.
 
-The unit of replication is the process. Two processes of the same code differ by more than the
-samples of either show, since each has its own places in memory, clocks and neighbours. So a
-process counts once, with the median of its samples, and the interval comes from the spread
-between processes.
-
-Interval: of the mean log ratio by Student's t, Welch's with two sets (B. L. Welch, Biometrika 34,
-1947). Where there are many processes, the mean is trimmed by up to a fifth at either end and the
-variance winsorised (J. W. Tukey, D. H. McLaughlin, Sankhya A 25, 1963; K. K. Yuen, Biometrika 61,
-1974), so that disturbed processes do not count. All intervals of a comparison hold together
-(Bonferroni). docs/comparing.md tells what was simulated to choose this.
+A process counts once, with the median of its samples. docs/comparing.md has the method, its
+sources, and what was simulated to choose it.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, cast
@@ -31,6 +23,7 @@ from gpubench.evidence.calibration import spread_of
 Verdict = Literal["same", "faster", "slower", "cannot tell"]
 RestsOn = Literal["processes", "calibration"]
 Floats = NDArray[np.float64]
+Known = float | None  # what calibration knows of a cell, if anything
 
 TRIM = 0.2
 # What trimming may add to the chance of `_all_apart`: nothing for a thousand cells.
@@ -38,6 +31,7 @@ MODES_RISK = 1e-5
 CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
 SHORTEST_MS = 1e-9  # of what can be a time
 LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
+NOT_IN_TURNS = "base and head were not measured in turns, and whole runs may be offset: "
 WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
 
 
@@ -46,12 +40,11 @@ class ComparedTimes:
     """What the processes of both sides measured of one cell.
 
     name: for people, and the same in every comparison.
-    base, head: samples in milliseconds of each process; a process that gives one median is a list
-        of one.
-    paired: the i-th process of base ran together with the i-th of head, and so did their samples
-        in turns.
+    base, head: samples of each process in milliseconds, or its median alone.
+    paired: the i-th process of base ran together with the i-th of head, with samples in turns.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
     key: for programs, see studies.plan.cell_key.
+    in_turns: whether processes of both sides alternated; else each side may be offset as a whole.
     """
 
     name: str
@@ -60,6 +53,7 @@ class ComparedTimes:
     paired: bool = False
     clock_ms: float = CLOCK_MS
     key: str = ""
+    in_turns: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,9 +62,7 @@ class Judgement:
 
     base_ms, head_ms: centre of the process medians. ratio: head over base. low, high: its
         interval, which holds for all cells of the comparison together. None where there is none.
-    rests_on: what the interval comes from: the spread between these processes, or that of a
-        calibration.
-    processes: of base and of head.
+    rests_on: whose spread the interval comes from. processes: of base and of head.
     between: spread between processes, as the standard deviation of log medians; of log ratios
         where they are pairs; None where there are too few.
     reason: why it is inconclusive, else None. key: as in the cell.
@@ -87,6 +79,7 @@ class Judgement:
     rests_on: RestsOn | None = None
     processes: tuple[int, int] = (0, 0)
     paired: bool = False
+    in_turns: bool = True
     between: float | None = None
     reason: str | None = None
 
@@ -96,21 +89,27 @@ def judge(
     threshold: float = 0.03,
     confidence: float = 0.99,
     looks: int = 1,
-    spreads: Mapping[str, float] | None = None,
+    spreads: Mapping[str, float] = {},
+    between_runs: Mapping[str, float] = {},
 ) -> list[Judgement]:
     """Judge each cell; all intervals hold together with the given confidence.
 
     threshold: the relative change that matters. looks: how many times the comparison may look at
-        its data, as it does where cells that cannot tell are measured again; say the same number
-        at each look. spreads: by name of the cell, the standard deviation of log process medians
-        that calibration knows; used where there are too few processes, see `spread_of`.
+        its data; the same number at each look. spreads: by name of the cell, the standard deviation
+        of log process medians that calibration knows (`spread_of`), for too few processes.
+        between_runs: likewise that of the log offset of a whole run, for sides that are not in
+        turns; without it, nothing can be told of them.
     """
     if not cells:
         return []
     alpha = risk(len(cells), confidence, looks)
     return [
-        judge_cell(cell, threshold, alpha, spread_of(spreads or {}, cell.name)) for cell in cells
-    ]
+        judge_cell(
+            cell, threshold, alpha,
+            spread_of(spreads, cell.name), spread_of(between_runs, cell.name),
+        )
+        for cell in cells
+    ]  # fmt: skip
 
 
 def risk(cells: int, confidence: float, looks: int) -> float:
@@ -128,9 +127,8 @@ def next_enough(processes: int, paired: bool, alpha: float) -> int:
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
     """Say whether so many processes a side can bear an interval that misses with risk alpha.
 
-    Times of processes may be bimodal, as places in memory decide. All of base may then be in one
-    mode and all of head in the other by chance, and nothing in the data tells. The chance of that
-    must not be above the risk. Where one side has more than the other, the fewer count.
+    Where times are bimodal, base may be in one mode and head in the other by chance, and nothing in
+    the data tells. That must be no likelier. Where the sides differ in number, the fewer count.
     """
     cut = trimmed(processes, paired)
     return processes > 1 and _all_apart(processes, cut, paired) <= alpha
@@ -204,13 +202,17 @@ def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
 
 
 def judge_cell(
-    cell: ComparedTimes, threshold: float, alpha: float, spread: float | None = None
+    cell: ComparedTimes,
+    threshold: float,
+    alpha: float,
+    spread: Known = None,
+    between_runs: Known = None,
 ) -> Judgement:
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
     judged = Judgement(
         cell.name, cell.key, "cannot tell", *_centres_ms(base, head, cell.paired),
-        processes=(len(base), len(head)), paired=cell.paired,
+        processes=(len(base), len(head)), paired=cell.paired, in_turns=cell.in_turns,
         reason="takes less time than the clock can tell",
     )  # fmt: skip
     if min(base.min(), head.min()) < SHORTEST_MS:
@@ -219,12 +221,13 @@ def judge_cell(
     if cell.paired:
         turns = [log_ratio(*pair) for pair in zip(cell.base, cell.head, strict=True)]
         logs = logs[0], logs[0] + np.array(turns)
-    rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread)
+    offset = 0.0 if cell.in_turns else between_runs
+    rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, offset)
     judged = replace(
         judged, between=_between(*logs, cell.paired), rests_on=rests_on, ratio=math.exp(centre)
     )
-    fewer = min(judged.processes)
-    too_few = _too_few(*judged.processes, next_enough(fewer, cell.paired, alpha))
+    needed = next_enough(min(judged.processes), cell.paired, alpha)
+    too_few = _too_few(*judged.processes, needed)
     if half is None:
         return replace(judged, reason=too_few)
     samples = np.concatenate([np.asarray(s, float) for s in (*cell.base, *cell.head)])
@@ -232,12 +235,14 @@ def judge_cell(
     half = float(_with_clock(np.array(half), samples, cell.clock_ms, *centres))
     low, high = math.exp(centre - half), math.exp(centre + half)
     judged = replace(judged, low=low, high=high)
-    if rests_on != "calibration" and not are_enough(fewer, cell.paired, alpha):
+    if offset is None:
+        return replace(judged, reason=NOT_IN_TURNS + _how(needed))
+    if spread is None and needed > min(judged.processes):
         return replace(judged, reason=too_few)
     verdict = cast(Verdict, verdicts_of(np.array(centre), np.array(half), threshold).item())
-    is_open = verdict == "cannot tell"
-    reason = _why(math.exp(centre), low, high, threshold) if is_open else None
-    return replace(judged, verdict=verdict, reason=reason)
+    why = _why(math.exp(centre), low, high, threshold)
+    why += "" if cell.in_turns else "; not measured in turns"
+    return replace(judged, verdict=verdict, reason=why if verdict == "cannot tell" else None)
 
 
 def verdicts_of_pairs(
@@ -274,8 +279,7 @@ def _with_clock(
 ) -> Floats:
     """Return half widths that also hold half a step of the clock on either side.
 
-    times_ms: of all samples, along the last axis. The step is as they show it, but no more than
-    clock_ms.
+    times_ms: of all samples, along the last axis; they may show a step below clock_ms.
     """
     steps = np.diff(np.sort(times_ms, axis=-1), axis=-1)
     step = np.where(steps > 0, steps, clock_ms).min(axis=-1, initial=clock_ms)
@@ -287,8 +291,7 @@ def _with_clock(
 def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
     """Return the log ratio of one pair: the median over its turns, base and head side by side.
 
-    What disturbs the machine for longer than a turn then falls on both. Where samples are missing
-    on a side, it is not known which belong together, and the ratio is that of the medians.
+    Where samples are missing, it is not known which belong together: then that of the medians.
     """
     if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
         turns = zip(base, head, strict=True)
@@ -297,23 +300,28 @@ def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
 
 
 def _estimate(
-    base: Floats, head: Floats, paired: bool, alpha: float, spread: float | None
+    base: Floats, head: Floats, paired: bool, alpha: float, spread: Known, offset: Known
 ) -> tuple[RestsOn | None, float, float | None]:
     """Return what the interval of the log ratio rests on, its centre, and its half width.
 
-    base, head: logarithms of process medians. Takes the spread between processes as they show it
-    where they are enough, else as calibration knows it, else as they show it if they show any.
+    base, head: logarithms of process medians. spread: between processes, as calibration knows it;
+    used where they are not enough. offset: the standard deviation of that of a whole side.
     """
     fewer = min(len(base), len(head))
+    quantile = float(norm.isf(alpha / 2))
     if are_enough(fewer, paired, alpha) or (spread is None and fewer > 1):
         centre, half = interval(base, head, paired, alpha)
-        return "processes", float(centre), float(half)
+        wider = math.hypot(half, quantile * math.sqrt(2) * (offset or 0.0))
+        return "calibration" if offset else "processes", float(centre), wider
     centre = head.mean() - base.mean()
     if spread is None:
         return None, float(centre), None
     seen = (_between(base, head, paired) or 0.0) / (math.sqrt(2) if paired else 1)
-    error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
-    return "calibration", float(centre), float(norm.isf(alpha / 2)) * error
+    if offset == 0:
+        error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
+    else:  # a side counts as one process, whose spread holds the offset that calibration knows
+        error = max(spread, seen, offset or 0.0) * math.sqrt(2)
+    return "calibration", float(centre), quantile * error
 
 
 def _why(ratio: float, low: float, high: float, threshold: float) -> str:
@@ -332,9 +340,13 @@ def _too_few(base: int, head: int, needed: int) -> str:
     if min(base, head) > 1:
         return f"too few processes: {min(base, head)} a side, and {needed} are needed"
     few = "one process each" if max(base, head) == 1 else "one process on a side"
+    return f"{few}, and no calibration of this machine: {_how(needed)}"
+
+
+def _how(needed: int) -> str:
     return (
-        f"{few}, and no calibration of this machine: run `gpubench run STUDY"
-        f" --processes {needed}` on both sides"
+        f"measure {needed} processes a side in turns (`gpubench run STUDY --out before/1`, then"
+        " `--out after/1`, `--out before/2` and so on), or compare commits"
     )
 
 
@@ -351,9 +363,7 @@ def _centres_ms(base_ms: Floats, head_ms: Floats, paired: bool) -> tuple[float, 
 
 def _between(base: Floats, head: Floats, paired: bool) -> float | None:
     """Return the standard deviation of pairs' log ratios, or that of both sides pooled."""
-    sides: Iterable[Floats] = (head - base,) if paired else (base, head)
-    several = [side for side in sides if len(side) > 1]
-    if not several:
-        return None
-    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in several)
-    return math.sqrt(squares / sum(len(side) - 1 for side in several))
+    sides: Sequence[Floats] = (head - base,) if paired else (base, head)
+    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
+    freedom = sum(len(side) - 1 for side in sides)
+    return math.sqrt(squares / freedom) if freedom else None

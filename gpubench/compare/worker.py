@@ -1,15 +1,15 @@
 """A process that measures cells when it is told to: one side of a pair.
 
-`gpubench.compare.worker SOCKET` is started by the process that compares, which tells it
-over an open socket which device to open, what to make, and when to take a sample. It imports the
-package of the code that it stands for. Messages are JSON: two commits need to agree on nothing
-else.
+`gpubench.compare.worker SOCKET` imports the package of the code that it stands for. The process
+that compares tells it over an open socket, in JSON, what to do.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -86,12 +86,7 @@ class Sampler:
         self._block = Rounds(self._device)
         for run in self._runs.values():
             run.states.append(self._block.state)
-        return {
-            "cells": {
-                key: f"{trial.subject.label}, {chosen.recipe.title}, {mode}"
-                for key, (trial, mode) in self._cells.items()
-            }
-        }
+        return {"cells": list(self._cells)}
 
     def sample(self, cell: str, variant: int) -> dict[str, Any]:
         """Take one sample of a cell."""
@@ -139,40 +134,34 @@ class Sampler:
 
 def _known(sweep: Sweep) -> Sweep:
     """Return a sweep with those of its subjects that this package has."""
-    workloads = sweep.axes.get("workload", ())
-    if any(name not in registry.workloads() for name in workloads):
-        return replace(sweep, subjects=())
-    return replace(sweep, subjects=tuple(filter(_is_known, sweep.subjects)))
-
-
-def _is_known(subject: Subject) -> bool:
-    algorithm = registry.algorithms().get(subject.algorithm)
-    return algorithm is not None and subject.form in algorithm.forms
+    algorithms, workloads = registry.algorithms(), registry.workloads()
+    subjects = (s for s in sweep.subjects if s.algorithm in algorithms)
+    known = tuple(s for s in subjects if s.form in algorithms[s.algorithm].forms)
+    has_workloads = all(name in workloads for name in sweep.axes.get("workload", ()))
+    return replace(sweep, subjects=known if has_workloads else ())
 
 
 def serve(connection: Connection) -> None:
     """Open the device that is asked for, and answer requests until the other side hangs up."""
     survey()  # imports the back ends, which takes seconds, and opens nothing
-    request = _next(connection)
-    if request is None:
+    requests = _requests(connection)
+    if (first := next(requests, None)) is None:
         return
-    with open_device(request["device"]) as device:
+    with open_device(first["device"]) as device:
         worker = Sampler(device)
         _send(connection, {"protocol": PROTOCOL, "is_cpu": device.is_cpu})
-        while (request := _next(connection)) is not None:
+        for request in requests:
             try:
                 _send(connection, getattr(worker, request.pop("do"))(**request))
             except UserError as error:
                 _send(connection, {"error": str(error)})
 
 
-def _next(connection: Connection) -> dict[str, Any] | None:
-    """Return the next request, or None where the other side has hung up."""
-    try:
-        request: dict[str, Any] = json.loads(connection.recv_bytes())
-    except EOFError:
-        return None
-    return request
+def _requests(connection: Connection) -> Iterator[dict[str, Any]]:
+    """Yield requests until the other side hangs up."""
+    with suppress(EOFError):
+        while True:
+            yield json.loads(connection.recv_bytes())
 
 
 def _send(connection: Connection, answer: Any) -> None:

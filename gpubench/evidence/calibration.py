@@ -6,6 +6,7 @@ Imports no device, so that a report can be made of it anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -107,6 +108,15 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     pairs: Mapping[Line, Sequence[Measured | None]]
     verdicts: Verdicts
 
+    def __post_init__(self) -> None:
+        _ = self.lasted  # refuses what is no date
+
+    @property
+    def lasted(self) -> timedelta:
+        """How long after the first pair the last one began."""
+        begun = [datetime.fromisoformat(each) for each in self.started]
+        return max(begun) - min(begun)
+
     def as_json(self) -> dict[str, Any]:
         """Return the document of a file."""
         plain_self = msgspec.json.decode(msgspec.json.encode(self, enc_hook=plain))
@@ -147,15 +157,16 @@ def calibrations(machine: str) -> list[Calibration]:
     return sorted(found, key=lambda each: list(each.started))
 
 
-def spreads(machine: str) -> dict[str, float]:
+def spreads(machine: str, lasted: timedelta = timedelta(0)) -> dict[str, float]:
     """Return the spread between processes of every cell that was calibrated on a machine.
 
-    Relative, by the cell's name; of its newest calibration. Empty where the machine was never
-    calibrated.
+    Relative, by the cell's name; of its newest calibration that lasted so long: it knows nothing
+    of processes further apart. Empty where there is none.
     """
     return {
         name: rates.spread
         for each in calibrations(machine)  # the newest comes last, and counts
+        if each.lasted >= lasted
         for name, rates in each.verdicts.cells.items()
     }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import compare_results as made
 import numpy as np
@@ -13,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.base.errors import UserError
-from gpubench.compare.files import Fault, Matched, Side, match, name_of
+from gpubench.compare.files import Fault, Matched, Side, are_in_turns, match, name_of
 from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import (
     CLOCK_MS,
@@ -29,6 +31,7 @@ from gpubench.compare.verdict import (
 from gpubench.evidence.calibration import spread_of
 from gpubench.evidence.files import load_results
 
+MINUTE = timedelta(minutes=1)
 SPREAD = 0.005
 DRAWS = 40_000
 THRESHOLD = 0.03
@@ -243,7 +246,7 @@ def test_one_process_each_has_a_ratio_and_no_interval():
     assert (found.verdict, found.rests_on, found.low) == ("cannot tell", None, None)
     assert found.ratio == pytest.approx(1.2)
     assert found.reason.startswith("one process each, and no calibration of this machine")
-    assert "--processes 4" in found.reason
+    assert "measure 4 processes a side in turns" in found.reason
 
 
 def test_a_cell_that_was_not_calibrated_is_as_restless_as_the_most_restless_of_its_mode():
@@ -265,6 +268,124 @@ def test_calibration_stands_in_for_processes():
     # A machine that is more restless than it was when calibrated is believed to be so.
     restless = cell([1.0, 1.5], [1.1, 1.6])
     assert judge([restless], spreads={"a": 0.005})[0].verdict == "cannot tell"
+
+
+# --- were both sides measured in turns?
+
+
+def starts(order):
+    """Return when processes of base and of head started: a letter a minute, = in the same."""
+    moments = {side: [] for side in "BH"}
+    at = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    for letter in order:
+        if letter == "=":
+            at -= MINUTE
+        else:
+            moments[letter].append(at)
+            at += MINUTE
+    return moments["B"], moments["H"]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("BH" * 8, True),
+        ("BHHB" * 4, True),
+        ("BBHH" * 4, False),
+        ("BBBBHHHH" * 2, False),
+        ("B" * 8 + "H" * 8, False),
+        ("BHBHBHBHBBBHHH", False),
+        ("BH" * 8 + "H", True),  # one more
+        ("BHBHBHBBHBHBHBH", True),  # one is missing
+        ("HBH" * 8, True),
+        ("BHH" * 8, True),
+        ("B" * 8 + "H", False),
+        ("B" + "H" * 16 + "B" * 7, False),
+        ("BBHH", False),
+        ("BHBH", True),
+        ("BH", False),
+        ("B=H", False),
+        ("B=H" * 4, True),
+        ("B=B=B=H=H=H", True),
+        ("B=B=B" + "H=H=H", False),
+        ("B=BH=H" * 4, False),
+        ("B", False),
+    ],
+)
+def test_sides_take_turns_where_neither_is_two_processes_ahead(order, expected):
+    base, head = starts(order)
+    assert are_in_turns(base, head) == are_in_turns(head, base) == expected
+    assert are_in_turns(base[::-1], head) == expected
+
+
+def judged(order, offsets, factor=1.0):
+    """Judge 200 comparisons, measured in an order, with 0.3 % between processes.
+
+    offsets: of a generator, the log offset at each moment of the machine.
+    """
+    base_starts, head_starts = starts(order)
+    found = Counter()
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        logs = offsets(rng) + 0.003 * rng.standard_normal(len(order))
+        base, head = (
+            [results(each, started=start.isoformat()) for each, start in zip(
+                made.processes(*side), begun, strict=True
+            )]
+            for side, begun in (
+                (np.exp(logs[[letter == "B" for letter in order]]), base_starts),
+                (factor * np.exp(logs[[letter == "H" for letter in order]]), head_starts),
+            )
+        )  # fmt: skip
+        (only,) = judge(matched(base, head).cells, THRESHOLD)
+        found[only.verdict] += 1
+    return found
+
+
+def a_folder(rng):
+    """Offset all of a folder by 3 %, either way."""
+    return np.repeat([0.0, 0.03 * rng.choice([-1, 1])], 8)
+
+
+def blocks(rng):
+    """Offset the machine by some 3 % for four processes at a time."""
+    return np.repeat(0.03 * rng.standard_normal(4), 4)
+
+
+def test_folders_that_are_offset_as_a_whole_give_no_false_verdicts():
+    found = judged("B" * 8 + "H" * 8, a_folder)
+    assert found == {"cannot tell": 200}
+
+
+def test_the_spread_between_runs_widens_the_interval_by_as_much():
+    rng, found = np.random.default_rng(16), Counter()
+    for factor in (1.0, 1.2):
+        for _ in range(1000):
+            base, head = (times(rng, 8, by, 0.003) for by in times(rng, 2, spread=0.02))
+            one = cell(base, factor * head, in_turns=False)
+            (each,) = judge([one], between_runs={"a": 0.02})
+            found[factor, each.verdict] += 1
+    assert 0 < found[1.0, "slower"] + found[1.0, "faster"] <= 10
+    assert found[1.2, "slower"] > 990
+
+
+def test_in_turns_an_offset_of_the_machine_makes_no_verdict_false():
+    found = judged("BH" * 8, blocks)
+    assert found["slower"] + found["faster"] <= 2 and found["same"] > 50
+    assert judged("BH" * 8, blocks, 1.1)["slower"] == 200
+
+
+def test_a_side_that_is_offset_as_a_whole_counts_as_one_process():
+    sides = [1.0, 1.001, 0.999], [1.1, 1.101, 1.099]
+    (found,) = judge([cell(*sides, in_turns=False)], spreads={"a": 0.005})
+    assert found.reason.startswith("base and head were not measured in turns")
+    assert (found.verdict, found.rests_on) == ("cannot tell", "calibration")
+    (known,) = judge([cell(*sides, in_turns=False)], 0.03, 0.99, 1, {"a": 0.005}, {"a": 0.01})
+    half = 2.5758 * 0.01 * math.sqrt(2)
+    assert (known.verdict, known.reason) == ("slower", None)
+    (wide,) = judge([cell(*sides, in_turns=False)], between_runs={"a": 0.1}, spreads={"a": 0.1})
+    assert wide.reason.endswith("; not measured in turns")
+    assert math.log(known.high / known.low) / 2 == pytest.approx(half, rel=1e-4)
 
 
 @pytest.mark.parametrize("zero", [[0.0] * 8, [1.0] * 7 + [0.0]])

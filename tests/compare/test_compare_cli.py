@@ -167,12 +167,75 @@ def test_one_file_each_stands_on_the_calibration_of_the_machine(compare, tmp_pat
         made.write(tmp_path / f"{name}.json", *made.processes(factor))
     calibrated(tmp_path, 0.002)
     code, out, _ = compare("base.json", "head.json")
-    words = "in 1 of 1 cell the spread between processes is that of this machine's calibration"
+    words = "in 1 of 1 cell the interval rests on this machine's calibration"
     assert (code, out.splitlines()[0].split(": ")[0]) == (1, "slower")
     assert out.splitlines()[0].endswith(words)
     assert compare("base.json", "same.json")[0] == 0
     document = json.loads(compare("base.json", "head.json", "--json")[1])
     assert document["cells"][0]["rests_on"] == "calibration"
+
+
+def at(minute):
+    return f"2026-01-31T12:{minute:02}:00Z"
+
+
+def test_one_file_each_is_inconclusive_where_no_calibration_lasted_as_long(compare, tmp_path):
+    calibrated(tmp_path, 0.002)  # pairs of a quarter of an hour
+    for minute in (15, 16):
+        for name, factor, start in (("base", 1.0, 0), ("head", 1.2, minute)):
+            made.write(tmp_path / f"{name}.json", *made.processes(factor), started=at(start))
+        code, out, _ = compare("base.json", "head.json")
+        assert code == (1 if minute == 15 else 3)
+    assert "not measured in turns" in out and "(calibrated)" in out
+
+
+def one_after_the_other(tmp_path, factor, turns):
+    """Write two folders: all of base, then all of head, or in turns."""
+    for number, records in enumerate(steady(1.0)):
+        start = 2 * number if turns else number
+        made.write(tmp_path / "before" / f"{number}.json", records, started=at(start))
+    for number, records in enumerate(steady(factor)):
+        start = 2 * number + 1 if turns else number + len(STEADY)
+        made.write(tmp_path / "after" / f"{number}.json", records, started=at(start))
+    return "before", "after"
+
+
+def test_folders_that_were_not_measured_in_turns_are_inconclusive_and_it_says_so(compare, tmp_path):
+    sides = one_after_the_other(tmp_path, 1.2, turns=False)
+    code, out, _ = compare(*sides)
+    words = (
+        "base and head were not measured in turns, and whole runs may be offset: measure 8"
+        " processes a side in turns (`gpubench run STUDY --out before/1`, then `--out after/1`,"
+        " `--out before/2` and so on), or compare commits"
+    )
+    assert code == 3
+    assert out.splitlines()[0] == (
+        f"inconclusive: 1 of 1 cell; none is known to be slower; {words}"
+    )
+    document = json.loads(compare(*sides, "--json")[1])
+    schema = json.loads((PACKAGE / "compare/comparison.schema.json").read_text())
+    Draft202012Validator(schema).validate(document)
+    (only,) = document["cells"]
+    assert (only["reason"], only["in_turns"], only["rests_on"]) == (words, False, "processes")
+    assert only["ratio_low"] < only["ratio"] < only["ratio_high"]
+    assert compare(*sides, "--markdown", "-")[1].count("not measured in turns") == 2
+    calibrated(tmp_path, 0.002)  # lasted as long, so that it knows by how much runs are offset
+    code, out, _ = compare(*sides)
+    assert code == 1 and out.splitlines()[0].endswith("rests on this machine's calibration")
+
+
+def test_folders_that_were_measured_in_turns_are_judged_by_their_processes(compare, tmp_path):
+    sides = one_after_the_other(tmp_path, 1.2, turns=True)
+    (only,) = json.loads(compare(*sides, "--json")[1])["cells"]
+    assert (only["verdict"], only["in_turns"], only["rests_on"]) == ("slower", True, "processes")
+
+
+def test_a_file_that_does_not_say_when_it_was_started_is_refused(compare, tmp_path):
+    base = folder("base", tmp_path, steady(1))
+    for text in (None, "soon", "2026-01-31T12:00:00"):
+        head = folder("head", tmp_path, steady(1), started=text)
+        code, out, err = compare(base, head)
+        assert (code, out) == (2, "") and "started" in err and err.count("\n") == 1
 
 
 def test_a_cell_that_is_no_longer_right_comes_first(compare, tmp_path):
