@@ -14,6 +14,7 @@ from gpubench import registry
 from gpubench.core.algorithm import Form
 from gpubench.measure.sampling import Budget
 from gpubench.problems.cells.contract import CellListUpdate, SortedCells
+from gpubench.problems.cells.oracle import CellListOracle
 from gpubench.problems.neighbours import pairs
 from gpubench.problems.neighbours.contract import HostSearch, Neighbours
 from gpubench.studies import runner
@@ -210,6 +211,24 @@ def test_working_algorithms_pass_the_recheck(name: str, inputs: int) -> None:
 def test_idle_launches_are_wrong(name: str) -> None:
     _, record = measured(name)
     assert record.status == "wrong" and record.reason.startswith("after timing: ")
+
+
+@pytest.mark.parametrize("modes", [("hot",), ("graph",), ("hot", "graph")])
+def test_one_check_serves_both_modes(
+    monkeypatch: pytest.MonkeyPatch, modes: tuple[str, ...]
+) -> None:
+    """Of the answer that was overwritten, and of that which was made anew."""
+    made: list[str] = []
+    check = CellListOracle.check
+
+    def counted(oracle: CellListOracle, algorithm: Any) -> str | None:
+        found = check(oracle, algorithm)
+        made.append("right" if found is None else "wrong")
+        return found
+
+    monkeypatch.setattr(CellListOracle, "check", counted)
+    measured("right-sort", modes=modes)
+    assert made == ["right", "wrong", "right"]
 
 
 def test_a_graph_of_which_only_some_launches_work_is_wrong() -> None:
