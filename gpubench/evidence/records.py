@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
-from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, Union
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -219,48 +218,12 @@ def _asked(kind: str | None, axes: Mapping[str, Any], cells: Any) -> dict[str, A
     kind = kind or inputs.kind_of(tuple(axes))
     if kind is None and axes:
         raise ValueError(f"no kind of input has the axes {', '.join(axes)}")
+    if cells is not None:
+        msgspec.convert(cells, Annotated[list[Count], Triple])
     return {
         "input": None if kind is None else {"kind": kind, **axes},
         "drawn": None if cells is None else {"cells": cells},
     }
-
-
-class Flat(NamedTuple):
-    """How records of schema 1 are read: as `kinds`, of which `record_of` makes records."""
-
-    kinds: Any
-    axes: tuple[str, ...]
-    along: Callable[[Any], tuple[Any, ...]]
-
-    @staticmethod
-    @cache
-    def of(axes: tuple[str, ...]) -> Flat:
-        """Return it for some axes, which stand beside the other fields."""
-        kinds = [
-            msgspec.defstruct(
-                f"Flat{cls.__name__}",
-                [
-                    ("input", None, None), *((name, Value, None) for name in axes),
-                    ("cells", Annotated[list[Count], Triple] | None, None),
-                ],
-                bases=(cls,), kw_only=True, frozen=True, forbid_unknown_fields=True,
-                tag=cls.__struct_config__.tag, tag_field="status",
-            )
-            for cls in (Ok, Wrong, Failed, Skipped)
-        ]  # fmt: skip
-        return Flat(Union[tuple(kinds)], axes, operator.attrgetter(*axes))  # noqa: UP007
-
-    def record_of(self, record: Any) -> AnyRecord:
-        """Return a record of today; raises ValueError for axes of no kind."""
-        along = zip(self.axes, self.along(record), strict=True)
-        axes = {name: value for name, value in along if value is not None}
-        asked = _asked(None, axes, record.cells)
-        if asked["input"] is not None:
-            asked["input"] = inputs.read(asked["input"])
-        header = dict(zip(Record.__struct_fields__, _HEADER_OF(record), strict=True))
-        cls: Any = type(record).__base__  # its fields have been checked
-        found: AnyRecord = cls(**header | asked)
-        return found
 
 
 def record_of(fields: AnyRecord | Mapping[str, Any]) -> AnyRecord:

@@ -10,18 +10,24 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import msgspec
 from msgspec import Meta, Struct
 
 from gpubench.base.errors import UserError
 from gpubench.base.writing import Lock, remove_leftovers, whole_file
-from gpubench.evidence.bounds import SUFFIXES, Environment, Name, checked, only_ours, read
-from gpubench.evidence.inputs import INPUTS, DescribedAxis, description, learn, names
-from gpubench.evidence.records import AnyRecord, Flat, as_json, is_settled, to_json
+from gpubench.evidence.bounds import (
+    SUFFIXES,
+    Environment,
+    Name,
+    checked,
+    converted,
+    only_ours,
+    read,
+)
+from gpubench.evidence.inputs import DescribedAxis, description, learn
+from gpubench.evidence.records import AnyRecord, as_json, is_settled, to_json, upgraded
 
 # What must agree for new records to join those of an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
@@ -41,12 +47,10 @@ class _ResultsFile(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2
     kinds: dict[Name, dict[Name, DescribedAxis]] = {}
 
 
-@lru_cache(maxsize=4)
-def _either_schema(records: Any) -> Any:
-    """Return what a file is read as; records: what those of schema 1 are read as."""
-    first = [("records", list[records])]
-    bases = (_ResultsFile,)
-    return _ResultsFile | msgspec.defstruct("_Schema1", first, bases=bases, tag=1)
+class _Schema1(_ResultsFile, tag=1):
+    """A file whose records have their axes beside the other fields."""
+
+    records: list[dict[str, Any]]  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -68,14 +72,13 @@ def load(path: Path) -> Results:
     Raises UserError where it is missing, unreadable, no JSON, or no results file.
     """
     title = "a gpubench results file"
-    flat = Flat.of(tuple(name for name in names() if name != INPUTS))
-    found: _ResultsFile = read(path, _either_schema(flat.kinds), title)
-    if type(found) is _ResultsFile:
+    found: _ResultsFile | _Schema1 = read(path, _ResultsFile | _Schema1, title)  # type: ignore
+    if not isinstance(found, _Schema1):
         learn(found.kinds)
         return Results(found.environment, found.records, path, found.study)
     records: list[AnyRecord] = []
     try:
-        records.extend(flat.record_of(record) for record in found.records)
+        records.extend(converted(upgraded(fields), AnyRecord) for fields in found.records)
     except ValueError as error:
         place = f"at $.records[{len(records)}]"
         raise UserError(f"{path} is not {title}: {place}: {error}") from error
