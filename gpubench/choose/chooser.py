@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +24,6 @@ from gpubench.evidence.ranking import Variant
 NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
 ZOOMS = 3  # scans, each between two points of the one before
-# Of 71 ratios of times that are mostly launches, measured again by another process within the hour
-# (regimes and rivals on an H200, d36a8ac), 19 in 20 were within this factor of what they had been.
-LAUNCHES_AGAIN = 1.42
 CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
 
 
@@ -160,7 +156,7 @@ class Chooser:
         if (reason := _why_outside(model, place)) is not None:
             command, nearest = _command(question, place, model), _nearest(model, place, None)
             return Answer(question, self.machine, worth, reason, command, nearest=nearest)
-        best, margins, barred = _ranked(model, self.machine, place)
+        best, margins, barred = _ranked(model, place)
         if best is None:
             # What was skipped would be skipped again.
             lasting = all(each.status == "skipped" for each in barred)
@@ -170,7 +166,7 @@ class Chooser:
             reason = f"nothing has a right answer around there: {'; '.join(told)}"
             nearest = _nearest(model, place, None)
             return Answer(question, self.machine, worth, reason, command, barred, nearest)
-        changes = _changes(model, self.machine, place, best.subject) if with_changes else ()
+        changes = _changes(model, place, best.subject) if with_changes else ()
         return Answer(
             question,
             self.machine,
@@ -258,9 +254,7 @@ def _matters(model: TimeModel, barred: Barred, best: TimeEstimate, place: InputP
     return not is_known or not ms >= best.ms
 
 
-def _changes(
-    model: TimeModel, machine: MachineName, place: InputPoint, best: Variant
-) -> Iterator[Change]:
+def _changes(model: TimeModel, place: InputPoint, best: Variant) -> Iterator[Change]:
     """Yield the nearest input along each axis on which another subject is the fastest."""
     octaves = matrix(model.inputs(place.setting))
     for i in range(octaves.shape[1]):
@@ -274,14 +268,14 @@ def _changes(
                 continue
             other = dataclasses.replace(place, setting=setting)
             if _why_outside(model, other) is None:
-                first, margins, _ = _ranked(model, machine, other)
+                first, margins, _ = _ranked(model, other)
                 if first is not None and first.subject != best:
                     is_known = all(margin.is_known for margin in margins)
                     yield Change(name, None, getattr(setting, name), first.subject, is_known)
 
 
 def _ranked(
-    model: TimeModel, machine: MachineName, place: InputPoint
+    model: TimeModel, place: InputPoint
 ) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
     """Return the fastest on an input, the margins of all others to it, and what is none of them."""
     found = model.estimates(place)
@@ -292,12 +286,7 @@ def _ranked(
     if not able:
         return None, [], barred
     first, *others = able
-    more = math.log(LAUNCHES_AGAIN) if _may_be_launches(machine, place, first) else 0.0
-    return first, [model.margin(first, other, place, more) for other in others], barred
-
-
-def _may_be_launches(machine: MachineName, place: InputPoint, estimate: TimeEstimate) -> bool:
-    return machine.backend == "cuda" and may_be_launches(place.particles, estimate.ms)
+    return first, [model.margin(first, other, place) for other in others], barred
 
 
 def _crossing(
@@ -332,7 +321,7 @@ def _warnings(
 ) -> Iterator[str]:
     """Yield what else there is to know of the best: of its time, where it was wrong or failed."""
     best = estimate.subject
-    if _may_be_launches(machine, place, estimate):
+    if machine.backend == "cuda" and may_be_launches(place.particles, estimate.ms):
         yield (
             "so short a time may be mostly that of launches from Python; from a graph others may be"
             " the fastest, see the study rivals"

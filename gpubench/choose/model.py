@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +26,12 @@ APART = 2.0  # octaves between two inputs that differ in distribution, in order,
 # The largest of so many errors is beyond the next one 19 times in 20.
 TESTS = 19
 FEWEST_TESTS = 3
+# Tests farther than these fade out, up to (1 + 1 / FADE) times as far: where another becomes one of
+# the nearest, the answer has no step.
+FADE = 4
+# Octaves from a measured input within which it alone says what is a candidate, whatever the other
+# corners: 7 % more particles take no subject's right answer away.
+NEAR = 0.1
 # Half the diagonal of a grid's mesh is longer than its shorter side, along which the tests are,
 # by up to this where no side is 2.8 times the other.
 FURTHER = 1.5
@@ -34,10 +40,10 @@ MS, SIZES = "median_ms", ("workspace_bytes", "peak_bytes")  # fields of a record
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """What a subject needs for an input, by interpolation; by measurement where distance is 0.
+    """What a subject needs for an input, by interpolation.
 
-    low_ms, high_ms: see `TimeModel.estimate`. measured: intervals of the measurements around it,
-        the widest, as a logarithm of a factor.
+    low_ms, high_ms: see `TimeModel.estimates`. measured: intervals of the measurements around it,
+        each by its weight, as a logarithm of a factor.
     workspace_bytes, peak_bytes: interpolated likewise, None where one of the corners has none.
     """
 
@@ -81,7 +87,7 @@ class TimeModel:
     APART from every other: that of the reference, which was right on the most inputs, and of every
     other the ratio to it. So what was measured on fewer inputs follows the reference between them.
     Within a setting, a subject is a candidate inside the simplices whose corners all have a right
-    answer of it.
+    answer of it, and within NEAR of a measured input that has one.
 
     right: where each subject was measured and may be ranked. Inside, subjects and inputs are their
     numbers in `subjects` and `places`, and sets of them are arrays of bool.
@@ -202,10 +208,14 @@ class TimeModel:
         octaves = self._octaves[here]
         index, weight = corners(octaves, points, measured[:, None] & there, right)
         is_sound = right[np.arange(len(cases))[:, None, None], index] | (weight == 0)
-        away = np.where(right[:, None] & there, distances(points, octaves), np.inf)
-        is_near = away.min(axis=2) <= self.reach(setting) + SAME
-        found = weight.any(axis=2) & is_sound.all(axis=2) & is_near
-        which = which.ravel()
+        apart = distances(points, octaves)
+        away = np.where(right[:, None] & there, apart, np.inf).min(axis=2)
+        found = weight.any(axis=2) & is_sound.all(axis=2) & (away <= self.reach(setting) + SAME)
+        beside = np.where(measured[:, None] & there, apart, np.inf).argmin(axis=2)
+        is_beside = ~found & (away <= NEAR) & np.take_along_axis(right, beside, axis=1)
+        index[is_beside] = beside[is_beside][:, None]
+        weight[is_beside] = np.eye(weight.shape[2])[0]
+        found, which = found | is_beside, which.ravel()
         return found[which], here[index][which], weight[which]
 
     def times(self, points: Floats, setting: Setting) -> Floats:
@@ -262,37 +272,47 @@ class TimeModel:
         A logarithm: the largest error of the TESTS nearest inputs, each left out in turn. Gaps
         are then wider than those that an answer has to bridge. From the distance in a test to the
         one at hand it goes with the square root, as a Brownian motion does; on a measured input
-        it is 0. Where the setting has fewer tests, those of other settings are taken too. None
-        where it has fewer than FEWEST_TESTS.
+        it is 0. Where the setting has fewer tests, those of other settings are taken too. Where it
+        has fewer than FEWEST_TESTS it is None, but near a measurement the errors of all subjects
+        stand for it.
         """
         right = (self._is_right[number] & self._in[setting] for number in subjects)
         distance = max(distances(point, self._octaves[r]).min(initial=np.inf) for r in right)
         if distance <= SAME:
             return 0.0
         numbers, apart = map(np.concatenate, zip(*self._tests.values(), strict=True))
-        errors, *others = self.fit()[1][list(subjects)][:, numbers]
+        every = self.fit()[1][:, numbers]
+        errors, *others = every[list(subjects)]
         for other in others:  # common errors, such as those at the edge of a cache, cancel
             errors = errors - other
+        if self._in[setting][numbers[np.isfinite(errors) & (apart > 0)]].sum() < FEWEST_TESTS:
+            if distance > NEAR:
+                return None
+            is_known = np.isfinite(every).any(axis=0)
+            largest = np.abs(np.nan_to_num(every)).max(axis=0)
+            errors = np.where(is_known, len(subjects) * largest, np.nan)
         usable = np.isfinite(errors) & (apart > 0)
-        numbers, errors, apart = numbers[usable], errors[usable], apart[usable]
-        if self._in[setting][numbers].sum() < FEWEST_TESTS:
+        if not usable.any():
             return None
-        away = distances(self._coordinates(point, [setting]), self._at[numbers])[0]
-        nearest = np.argsort(away.round(9), kind="stable")[:TESTS]  # equal ones in their order
-        return float((np.abs(errors[nearest]) * np.sqrt(distance / apart[nearest])).max())
+        away = distances(self._coordinates(point, [setting]), self._at[numbers[usable]])[0]
+        last = max(np.sort(away)[:TESTS][-1], SAME)
+        share = np.clip(1 + FADE * (1 - away / last), 0, 1)
+        off = share * np.abs(errors[usable]) * np.sqrt(distance / apart[usable])
+        return float(off.max())
 
     def estimates(self, place: InputPoint) -> list[TimeEstimate | Barred]:
         """Return what each subject needs for an input, or why it is no candidate there.
 
-        An interval spans the error of interpolation and the widest interval of the measurements
-        that the input lies between, one added to the other.
+        An interval spans the error of interpolation and the intervals of the measurements that the
+        input lies between, each by its weight, one added to the other.
         """
         point = matrix([place])
         able, index, weight = self._candidates(point, place.setting)
         ms = self.ms(point, place.setting)
         found: list[TimeEstimate | Barred] = []
         for number, subject in enumerate(self.subjects):
-            around = [self.places[i] for i in index[number, 0][weight[number, 0] > 0]]
+            weights = zip(index[number, 0], weight[number, 0], strict=True)
+            around = {self.places[i]: float(share) for i, share in weights if share > 0}
             off = self._uncertainty(place.setting, point, number)
             if (why := self._why_barred(subject, place, around)) is not None:
                 found.append(why)
@@ -300,9 +320,8 @@ class TimeModel:
                 too_few = "measured in too few places around there"
                 found.append(Barred(subject, "not measured", too_few))
             else:
-                right = self.right[subject]
-                time = right[place].median_ms if place in right else float(ms[number, 0])
-                width = max(right[p].half_width for p in around)
+                right, time = self.right[subject], float(ms[number, 0])
+                width = sum(share * right[p].half_width for p, share in around.items())
                 factor = math.exp(off + width)
                 sizes = (self._bytes(number, field, place, around) for field in SIZES)
                 found.append(
@@ -311,7 +330,7 @@ class TimeModel:
         return found
 
     def _why_barred(
-        self, subject: Variant, place: InputPoint, around: Sequence[InputPoint]
+        self, subject: Variant, place: InputPoint, around: Collection[InputPoint]
     ) -> Barred | None:
         """Return why a subject is no candidate, where not all inputs around have a right answer."""
         measured = self.table[subject]
@@ -328,7 +347,7 @@ class TimeModel:
         return Barred(subject, status, f"{where}{status}: {reason}")
 
     def _bytes(
-        self, number: int, field: str, place: InputPoint, around: Sequence[InputPoint]
+        self, number: int, field: str, place: InputPoint, around: Collection[InputPoint]
     ) -> int | None:
         right = self.right[self.subjects[number]]
         if any(getattr(right[p], field) is None for p in around):
@@ -336,16 +355,13 @@ class TimeModel:
         at = self._basis_at(matrix([place]), place.setting)[0]
         return round(math.expm1(float(at @ self.fit(field)[0][number])))
 
-    def margin(
-        self, best: TimeEstimate, other: TimeEstimate, place: InputPoint, more: float = 0.0
-    ) -> Margin:
+    def margin(self, best: TimeEstimate, other: TimeEstimate, place: InputPoint) -> Margin:
         """Return how many times as long the other takes.
 
         The interval adds the error of interpolation of their ratio and the intervals of both.
-        more: what else widens it, as the logarithm of a factor.
         """
         ratio = other.ms / best.ms
         both = (self.subjects.index(each.subject) for each in (best, other))
         off = self._uncertainty(place.setting, matrix([place]), *both)
-        factor = math.inf if off is None else math.exp(off + best.measured + other.measured + more)
+        factor = math.inf if off is None else math.exp(off + best.measured + other.measured)
         return Margin(other, ratio, ratio / factor, ratio * factor)
