@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -14,20 +13,17 @@ import numpy as np
 from gpubench.base.errors import UserError
 from gpubench.choose import evidence
 from gpubench.choose.evidence import InputPoint, Known, MachineName, Setting, from_octaves, matrix
-from gpubench.choose.model import SIZES, Barred, Margin, TimeEstimate, TimeModel
-from gpubench.choose.question import Question
-from gpubench.choose.surface import SAME, distances
+from gpubench.choose.model import Barred, Margin, TimeEstimate, TimeModel
+from gpubench.choose.question import CALLED_FROM, GRAPH, NO_GRAPHS, Question, SortQuestion
+from gpubench.choose.surface import SAME
 from gpubench.choose.validation import Validation, validate
 from gpubench.evidence import results
-from gpubench.evidence.pooling import may_be_launches, of_newest_code
+from gpubench.evidence.pooling import of_newest_code, pool
 from gpubench.evidence.ranking import Variant
 
 NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
 ZOOMS = 3  # scans, each between two points of the one before
-# Of 71 ratios of times that are mostly launches, measured again by another process within the hour
-# (regimes and rivals on an H200, d36a8ac), 19 in 20 were within this factor of what they had been.
-LAUNCHES_AGAIN = 1.42
 CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
 
 
@@ -65,24 +61,25 @@ class Change:
 class Answer:
     """What to use.
 
-    reason: why it declines to answer. command: what would measure this input, among others, where
-        a command can.
+    files: results that it rests on. reason: why it declines to answer. command: what would measure
+        this input, among others, where a command can.
     barred: those that might be faster, but have no right answer around there; or no known time.
     best: the fastest by interpolation, margins: of all others to it, the nearest first.
     warnings: what else there is to know of the best.
-    validation: what advice on this task was worth.
+    validation: what advice on this task was worth. changes: None where they were not looked for.
     """
 
-    question: Question
+    question: Question | SortQuestion
     machine: MachineName
-    validation: Validation | None
+    files: Sequence[Path]
+    validation: Validation | None = None
     reason: str | None = None
     command: str | None = None
     barred: Sequence[Barred] = ()
     nearest: Sequence[Near] = ()
     best: TimeEstimate | None = None
     margins: Sequence[Margin] = ()
-    changes: Sequence[Change] = ()
+    changes: Sequence[Change] | None = ()
     warnings: Sequence[str] = ()
 
     @property
@@ -95,7 +92,7 @@ class Answer:
         """`chosen`, `cannot tell` (between best and tied), or `declined`, with the reason."""
         if self.best is None:
             return "declined"
-        return "cannot tell" if self.tied else "chosen"
+        return "cannot tell" if self.tied or not self.margins else "chosen"
 
 
 class Chooser:
@@ -112,9 +109,10 @@ class Chooser:
         names = ", ".join(result.path.name for result in older)
         self._left_out = [f"measured by older code, and left out: {names}"] if older else []
         self.files = [result.path for result in kept]
-        self._tables = evidence.tables(kept)
-        self._known: dict[str, tuple[TimeModel, Validation]] = {}
-        if not self._tables:
+        measured = pool(kept)
+        self._tables = {way: evidence.tables(measured, way) for way in CALLED_FROM}
+        self._known: dict[tuple[str, str], tuple[TimeModel, Validation]] = {}
+        if not any(self._tables.values()):
             raise UserError(
                 "these results hold no neighbour search from positions:"
                 f" `gpubench run {evidence.STUDY}` makes some"
@@ -128,24 +126,25 @@ class Chooser:
         """
         return cls(evidence.files(paths, backend))
 
-    def known(self, task: str) -> tuple[TimeModel, Validation]:
+    def known(self, task: str, called_from: str = GRAPH) -> tuple[TimeModel, Validation]:
         """Return what interpolates the times of a task, and what its advice is worth."""
-        if task not in self._known:
-            model = TimeModel(self._tables[task])
-            self._known[task] = model, validate(task, model)
-        return self._known[task]
+        if (task, called_from) not in self._known:
+            table, way = self._tables[called_from][task]
+            model = TimeModel(table)
+            self._known[task, called_from] = model, validate(task, way, model)
+        return self._known[task, called_from]
 
-    def prepared(self, task: str) -> Self:
-        """Return it for one task alone, with all that does not depend on the question done."""
-        self._tables = {name: of for name, of in self._tables.items() if name == task}
-        for name in self._tables:
-            for size in SIZES:
-                self.known(name)[0].fit(size)
+    def prepared(self, task: str, called_from: str) -> Self:
+        """Return it for one task and way alone, with all done that takes no question."""
+        known = {name: of for name, of in self._tables[called_from].items() if name == task}
+        self._tables = {called_from: known}
+        for name in known:
+            self.known(name, called_from)
         return self
 
-    def cross_validate(self) -> list[Validation]:
+    def cross_validate(self, called_from: str = GRAPH) -> list[Validation]:
         """Return for each task what advice is worth on inputs that were held out."""
-        return [self.known(task)[1] for task in self._tables]
+        return [self.known(task, called_from)[1] for task in self._tables[called_from]]
 
     def choose(self, question: Question, with_changes: bool = True) -> Answer:
         """Answer a question, or decline to, where nothing was measured around the input.
@@ -153,51 +152,48 @@ class Chooser:
         with_changes: whether to look for them, which takes longer than all the rest.
         """
         task = question.its_task
-        if task not in self._tables:
-            return Answer(question, self.machine, None, f"nothing was measured of the task {task}")
-        model, worth = self.known(task)
+        if task not in self._tables[question.called_from]:
+            none = f"nothing was measured of the task {task}"
+            return Answer(question, self.machine, self.files, reason=none)
+        model, worth = self.known(task, question.called_from)
+        fallback = [] if worth.called_from == question.called_from else [NO_GRAPHS]
         place = self._place(model, question)
-        if (reason := _why_outside(model, place)) is not None:
-            command, nearest = _command(question, place, model), _nearest(model, place, None)
-            return Answer(question, self.machine, worth, reason, command, nearest=nearest)
-        best, margins, barred = _ranked(model, self.machine, place)
+        answer = Answer(question, self.machine, self.files, worth, warnings=fallback)
+        reason = _why_outside(model, place)
+        best, margins, barred = model.ranked(place) if reason is None else (None, [], [])
         if best is None:
+            told = "; ".join(f"{each.subject.label}: {each.reason}" for each in barred[:3])
             # What was skipped would be skipped again.
-            lasting = all(each.status == "skipped" for each in barred)
-            command = None if lasting else _command(question, place, model)
-            told = [f"{each.subject.label}: {each.reason}" for each in barred[:3]]
-            told += [f"and {len(barred) - 3} more"] if len(barred) > 3 else []
-            reason = f"nothing has a right answer around there: {'; '.join(told)}"
-            nearest = _nearest(model, place, None)
-            return Answer(question, self.machine, worth, reason, command, barred, nearest)
-        changes = _changes(model, self.machine, place, best.subject) if with_changes else ()
-        return Answer(
-            question,
-            self.machine,
-            worth,
+            lasting = reason is None and all(each.status == "skipped" for each in barred)
+            return replace(
+                answer,
+                reason=reason or f"nothing has a right answer around there: {told}",
+                command=None if lasting else _command(question, place, model),
+                barred=barred,
+                nearest=_nearest(model, place, None),
+            )
+        return replace(
+            answer,
             best=best,
             margins=margins,
             barred=[each for each in barred if _matters(model, each, best, place)],
             nearest=_nearest(model, place, best.subject),
-            changes=list(changes),
-            warnings=[*_warnings(model, best, place, self.machine), *self._left_out],
+            changes=list(_changes(model, place, best.subject)) if with_changes else None,
+            warnings=[*fallback, *_warnings(model, best.subject), *self._left_out],
         )
 
     def _place(self, model: TimeModel, question: Question) -> InputPoint:
         """Return the input that is asked for, in the terms of what was measured."""
-        alike = [
-            setting
-            for setting in model.settings
-            if (setting.distribution, setting.order) == (question.distribution, question.order)
-            and question.destination in (None, setting.destination)
-        ]
+        moved = None if question.moved is None else (question.destination or "next")
+        plain = Setting(question.distribution, question.order, moved, (False,) * 3)
+        alike = (each for each in model.settings if each[:2] == plain[:2])
+        if question.destination is not None:
+            alike = (each for each in alike if each.destination == question.destination)
         # The plainest: particles that moved to the next cell, a box that is not periodic.
-        alike.sort(key=lambda setting: (setting.destination != "next", setting.periodic))
-        none = None if question.moved is None else (question.destination or "next")
-        unknown = Setting(question.distribution, question.order, none, (False,) * 3)
-        return InputPoint(
-            question.particles, question.per_cell, question.moved, alike[0] if alike else unknown
+        setting = min(
+            alike, key=lambda each: (each.destination != "next", each.periodic), default=plain
         )
+        return InputPoint(question.particles, question.per_cell, question.moved, setting)
 
 
 def _why_outside(model: TimeModel, place: InputPoint) -> str | None:
@@ -206,7 +202,7 @@ def _why_outside(model: TimeModel, place: InputPoint) -> str | None:
     if place.setting not in model.settings:
         known = "; ".join(sorted({setting.words for setting in model.settings}))
         return f"nothing was measured of {words}, only of: {known}"
-    nearest, gap = model.nearest(place)
+    nearest, gap = _by_distance(place, model.places)[0]
     if not model.contains(place):
         return f"{place.words} is outside of what was measured ({words}), nearest {nearest.words}"
     if gap > (reach := model.reach(place.setting)) + SAME:
@@ -224,28 +220,29 @@ def _command(question: Question, place: InputPoint, model: TimeModel) -> str | N
     """
     if place.setting not in model.settings:
         return None
-    command = f"gpubench run {evidence.STUDY} --particles {question.particles}"
-    command += f" --per-cell {question.per_cell:g}"
-    if question.moved is not None:
-        command += f" --moved {round(question.moved * question.particles)}"
-    return command
+    moved = question.moved
+    moves = "" if moved is None else f" --moved {round(moved * question.particles)}"
+    axes = f"--particles {question.particles} --per-cell {question.per_cell:g}{moves}"
+    return f"gpubench run {evidence.STUDY} {axes}"
 
 
 def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> list[Near]:
     """Return the nearest measured inputs, of a subject if one is given."""
     subjects = [subject] if subject else model.subjects
     right = {p for each in subjects for p in model.right[each]}
-    places = sorted(p for p in right if p.setting == place.setting)
-    if not places:
-        return []
-    away = distances(matrix([place]), matrix(places))[0]
     found = []
-    for i in np.argsort(away, kind="stable")[:NEAREST]:
-        other = places[i]
+    for other, away in _by_distance(place, sorted(right))[:NEAREST]:
         able = [each for each in subjects if other in model.right[each]]
-        fastest = min(able, key=lambda each: model.right[each][other].median_ms)
-        found.append(Near(other, float(away[i]), fastest, model.right[fastest][other]))
+        fastest = min(able, key=lambda each: model.right[each][other].ms)
+        found.append(Near(other, away, fastest, model.right[fastest][other]))
     return found
+
+
+def _by_distance(place: InputPoint, places: Sequence[InputPoint]) -> list[tuple[InputPoint, float]]:
+    """Return the inputs of the same setting with their distances in octaves, the nearest first."""
+    here = [each for each in places if each.setting == place.setting]
+    away = [math.dist(each.octaves, place.octaves) for each in here]
+    return sorted(zip(here, away, strict=True), key=lambda each: each[1])
 
 
 def _matters(model: TimeModel, barred: Barred, best: TimeEstimate, place: InputPoint) -> bool:
@@ -258,11 +255,9 @@ def _matters(model: TimeModel, barred: Barred, best: TimeEstimate, place: InputP
     return not is_known or not ms >= best.ms
 
 
-def _changes(
-    model: TimeModel, machine: MachineName, place: InputPoint, best: Variant
-) -> Iterator[Change]:
+def _changes(model: TimeModel, place: InputPoint, best: Variant) -> Iterator[Change]:
     """Yield the nearest input along each axis on which another subject is the fastest."""
-    octaves = matrix(model.inputs(place.setting))
+    octaves = matrix([each for each in model.places if each.setting == place.setting])
     for i in range(octaves.shape[1]):
         for end in (octaves[:, i].min(), octaves[:, i].max()):
             if abs(end - place.octaves[i]) > SAME:
@@ -272,32 +267,12 @@ def _changes(
             changed = setting._replace(**{name: getattr(place.setting, name)})
             if setting == place.setting or changed != place.setting:
                 continue
-            other = dataclasses.replace(place, setting=setting)
+            other = replace(place, setting=setting)
             if _why_outside(model, other) is None:
-                first, margins, _ = _ranked(model, machine, other)
-                if first is not None and first.subject != best:
+                first, margins, _ = model.ranked(other)
+                if first is not None and margins and first.subject != best:
                     is_known = all(margin.is_known for margin in margins)
                     yield Change(name, None, getattr(setting, name), first.subject, is_known)
-
-
-def _ranked(
-    model: TimeModel, machine: MachineName, place: InputPoint
-) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
-    """Return the fastest on an input, the margins of all others to it, and what is none of them."""
-    found = model.estimates(place)
-    barred = [each for each in found if isinstance(each, Barred)]
-    able = sorted(
-        (each for each in found if isinstance(each, TimeEstimate)), key=lambda each: each.ms
-    )
-    if not able:
-        return None, [], barred
-    first, *others = able
-    more = math.log(LAUNCHES_AGAIN) if _may_be_launches(machine, place, first) else 0.0
-    return first, [model.margin(first, other, place, more) for other in others], barred
-
-
-def _may_be_launches(machine: MachineName, place: InputPoint, estimate: TimeEstimate) -> bool:
-    return machine.backend == "cuda" and may_be_launches(place.particles, estimate.ms)
 
 
 def _crossing(
@@ -305,42 +280,29 @@ def _crossing(
 ) -> Iterator[Change]:
     """Yield where the fastest first changes along an axis, as far as candidates are known."""
     inner, outer = place.octaves[i], end
-    winner = None
     for _ in range(ZOOMS):
         at = np.linspace(inner, outer, SCANNED + 1)
         points = np.repeat(matrix([place]), len(at), axis=0)
         points[:, i] = at
         ms = model.times(points, place.setting)
-        is_known = np.asarray(np.isfinite(ms).any(axis=0))
+        is_known = np.asarray(np.isfinite(ms).sum(axis=0) > 1)  # of one alone there is no fastest
         first = np.where(np.isnan(ms), np.inf, ms).argmin(axis=0)
         is_other = ~is_known | (first != model.subjects.index(best))
         is_other[0] = False  # where the question is, or the last scan had the best
-        if not is_other.any():
-            return
         step = int(is_other.argmax())
-        if not is_known[step]:
+        if not (is_other[step] and is_known[step]):
             return
         inner, outer, winner = at[step - 1], at[step], model.subjects[first[step]]
     axis = list(place.numbers)[i]
-    if winner is not None:
-        value = from_octaves(axis, float(outer))
-        yield Change(axis, end < place.octaves[i], value, winner, None)
+    yield Change(axis, end < place.octaves[i], from_octaves(axis, float(outer)), winner, None)
 
 
-def _warnings(
-    model: TimeModel, estimate: TimeEstimate, place: InputPoint, machine: MachineName
-) -> Iterator[str]:
-    """Yield what else there is to know of the best: of its time, where it was wrong or failed."""
-    best = estimate.subject
-    if _may_be_launches(machine, place, estimate):
-        yield (
-            "so short a time may be mostly that of launches from Python; from a graph others may be"
-            " the fastest, see the study rivals"
-        )
+def _warnings(model: TimeModel, best: Variant) -> Iterator[str]:
+    """Yield where the best was wrong or failed."""
     measured = model.table[best]
-    whys = {place: known.why for place, known in measured.items() if known.why is not None}
     for status, verb in (("wrong", "was wrong on"), ("failed", "failed on")):
-        reasons = {p: reason for p, (found, reason) in whys.items() if found == status}
+        whys = ((place, known.why) for place, known in measured.items() if known.why)
+        reasons = {place: reason for place, (found, reason) in whys if found == status}
         if reasons:
             first = min(reasons)
             yield (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,18 +14,23 @@ import numpy as np
 from gpubench.base import gpus, paths
 from gpubench.base.errors import UserError
 from gpubench.base.roles import study_for
+from gpubench.choose.question import GRAPH, PYTHON, words_of
 from gpubench.choose.surface import Floats
 from gpubench.evidence import results
+from gpubench.evidence.crossover import Timed
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
-from gpubench.evidence.pooling import Measurement, by_device, pool, started
-from gpubench.evidence.ranking import Variant, unranked
+from gpubench.evidence.pooling import STATUSES, Measurement, by_device, grouped, started
+from gpubench.evidence.ranking import Variant, may_rank, rank, unranked
 from gpubench.evidence.records import AnyRecord
 from gpubench.problems.neighbours.tasks import TASKS
 
 STUDY = study_for("choose")
 MAP = "map"  # its sweep over sizes and occupancies, which takes minutes
-MODE = "hot"  # the one that every algorithm and every library can be timed in
+LAUNCHED = "hot"  # the mode that every algorithm and every library can be timed in
+MODES = {GRAPH: ("graph", LAUNCHED), PYTHON: (LAUNCHED,)}
+NOT_MEASURED = "not measured"
+LAUNCHED_ALONE = "timed as launched from Python alone, unlike the fastest in a graph"
 LOCAL = Path("results/local")
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
 
@@ -76,8 +81,7 @@ class InputPoint:
     @property
     def words(self) -> str:
         """Which input it is, without its setting."""
-        moved = "" if self.moved is None else f", {100 * self.moved:.3g} % moved"
-        return f"{self.particles:,} particles, {self.per_cell:g} per cell{moved}"
+        return words_of(self.particles, self.per_cell, self.moved)
 
 
 def to_octaves(axis: str, value: float) -> float:
@@ -107,11 +111,16 @@ class MachineName:
 class Known(NamedTuple):
     """What is known of a subject on an input.
 
-    why: status and reason of what has no time for all of the work, else None. file, commit: of
-    the results that it is from.
+    why: status and reason of what has no time by which it is compared, else None. ms: that time.
+    half_width: how far its interval reaches, as the logarithm of a factor. is_launched: whether it
+    stands among times of graphs by comparison of launches from Python; then ms was never measured.
+    median_ms, low_ms, high_ms: as it was timed. file, commit: of the results that it is from.
     """
 
     why: tuple[str, str] | None
+    ms: float
+    half_width: float
+    is_launched: bool
     median_ms: float
     low_ms: float
     high_ms: float
@@ -122,21 +131,25 @@ class Known(NamedTuple):
     commit: str | None
 
     @classmethod
-    def of(cls, measured: Measurement) -> Known:
-        """Return what is known by a measurement."""
+    def of(cls, measured: Measurement, time: Timed | None, called_from: str) -> Known:
+        """Return what is known by a measurement. time: by which it is compared."""
         record, source = measured.record, measured.results
         times = (record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
-        ms, low, high = (math.nan if each is None else each for each in times)
+        own, low, high = (math.nan if each is None else each for each in times)
+        why = None if time else unranked(record) or (NOT_MEASURED, LAUNCHED_ALONE)
+        time = time or Timed(math.nan, math.nan, math.nan)
+        half_width = math.log(max(time.high / time.median, time.median / time.low))
+        is_launched = record.mode == LAUNCHED and called_from == GRAPH
         return cls(
-            unranked(record), ms, low, high,
+            why, time.median, half_width, is_launched, own, low, high,
             record.workspace_bytes, record.peak_bytes, record.library, source.path.name,
             source.environment["commit"],
         )  # fmt: skip
 
     @property
-    def half_width(self) -> float:
-        """How far the interval of a time reaches, as the logarithm of a factor."""
-        return math.log(max(self.high_ms / self.median_ms, self.median_ms / self.low_ms))
+    def order(self) -> int:
+        """Which of several counts: the lowest, and of these the last."""
+        return (*STATUSES, NOT_MEASURED).index(self.why[0] if self.why else "ok")
 
 
 Table: TypeAlias = Mapping[Variant, Mapping[InputPoint, Known]]
@@ -199,29 +212,58 @@ def machine(found: Sequence[results.Results]) -> tuple[MachineName, list[results
     return kept[0], by_machine[kept[0]]
 
 
-def tables(found: Sequence[results.Results]) -> dict[str, Table]:
-    """Return, for each task, what was measured of each subject on each input.
+def compared(
+    measured: Sequence[Measurement], called_from: str
+) -> tuple[list[tuple[Measurement, Timed | None]], str]:
+    """Return what was measured, each with the time by which it is compared, and in which way.
+
+    From Python all are as launched. From a graph it is the device time of `rank`, on inputs where
+    anything was timed in a graph; where nothing was on any, all are compared as launched.
+    """
+    able = [each for each in measured if each.record.mode in MODES[called_from]]
+    if called_from == GRAPH:
+        works = grouped(able, _work).values()
+        able = [each for work in works if any(map(_is_of_graph, work)) for each in work]
+        if not able:
+            return compared(measured, PYTHON)
+    ranked = [(each, each.by_device_time) for race in rank(able) for each in race]
+    return [(each.measurement, at.time if at else None) for each, at in ranked], called_from
+
+
+def _work(each: Measurement) -> tuple[Hashable, ...]:
+    """Return what is common to what `rank` sets beside each other."""
+    return group(each.record), each.record.study, each.record.input, each.record.inputs
+
+
+def _is_of_graph(each: Measurement) -> bool:
+    return each.record.mode != LAUNCHED and may_rank(each.record)
+
+
+def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple[Table, str]]:
+    """Return, for each task, what was measured of each subject on each input, and in which way.
 
     For `update` that is both what updates and what counts anew, on inputs that moved.
     """
-    collected: dict[str, dict[Variant, dict[InputPoint, Known]]] = {task: {} for task in TASKS}
-    for measured in pool(found):
-        record = measured.record
-        if (task := _task(record)) is not None:
-            collected[task].setdefault(Variant.of(record), {})[_place(record)] = Known.of(measured)
-    return {task: table for task, table in collected.items() if table}
+    of_tasks = grouped(measured, lambda each: _task(each.record))
+    found: dict[str, tuple[Table, str]] = {}
+    for task in (each for each in TASKS if each in of_tasks):
+        times, way = compared(of_tasks[task], called_from)
+        table: dict[Variant, dict[InputPoint, Known]] = {}
+        known = [(each.record, Known.of(each, time, way)) for each, time in times]
+        for record, each in sorted(known, key=lambda pair: pair[1].order, reverse=True):
+            table.setdefault(Variant.of(record), {})[_place(record)] = each
+        if table:
+            found[task] = table, way
+    return found
 
 
 def _task(record: AnyRecord) -> str | None:
     """Return the task that a record is evidence for, or None for any other record."""
-    if record.mode != MODE or record.kind != "particles":
-        return None
-    if (record.inputs or 1) > 1 or (record.at("moved") is None) != (
-        record.at("destination") is None
-    ):
-        return None
+    has_moved = record.at("moved") is not None
+    is_alone = (record.inputs or 1) == 1 and has_moved == (record.at("destination") is not None)
     task = group(record).task
-    return task if (task == "update") == (record.at("moved") is not None) else None
+    fits = record.kind == "particles" and is_alone and (task == "update") == has_moved
+    return task if fits else None
 
 
 def _place(record: AnyRecord) -> InputPoint:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from gpubench.choose.evidence import InputPoint, Setting, Table, matrix
+from gpubench.choose.evidence import NOT_MEASURED, InputPoint, Known, Setting, Table, matrix
 from gpubench.choose.surface import (
     SAME,
     Booleans,
@@ -26,19 +26,25 @@ APART = 2.0  # octaves between two inputs that differ in distribution, in order,
 # The largest of so many errors is beyond the next one 19 times in 20.
 TESTS = 19
 FEWEST_TESTS = 3
+# Tests farther than these fade out, up to (1 + 1 / FADE) times as far: where another becomes one of
+# the nearest, the answer has no step.
+FADE = 4
+# Octaves from a measured input within which it alone says what is a candidate, whatever the other
+# corners: 7 % more particles take no subject's right answer away.
+NEAR = 0.1
 # Half the diagonal of a grid's mesh is longer than its shorter side, along which the tests are,
 # by up to this where no side is 2.8 times the other.
 FURTHER = 1.5
-MS, SIZES = "median_ms", ("workspace_bytes", "peak_bytes")  # fields of a record
 
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """What a subject needs for an input, by interpolation; by measurement where distance is 0.
+    """What a subject needs for an input, by interpolation.
 
-    low_ms, high_ms: see `TimeModel.estimate`. measured: intervals of the measurements around it,
-        the widest, as a logarithm of a factor.
-    workspace_bytes, peak_bytes: interpolated likewise, None where one of the corners has none.
+    low_ms, high_ms: see `TimeModel.estimates`. measured: intervals of the measurements around it,
+        each by its weight, as a logarithm of a factor. as_launched: whether the time is none that
+        was measured, but stands for a comparison of launches from Python.
+    workspace_bytes, peak_bytes: between the measurements around it; None where one has none.
     """
 
     subject: Variant
@@ -46,8 +52,32 @@ class TimeEstimate:
     low_ms: float
     high_ms: float
     measured: float
+    as_launched: bool
     workspace_bytes: int | None
     peak_bytes: int | None
+
+    @classmethod
+    def between(
+        cls, subject: Variant, ms: float, off: float, around: Sequence[tuple[Known, float]]
+    ) -> TimeEstimate:
+        """Return the estimate of a time between measurements, each with its weight.
+
+        off: by what factor interpolation may be off, as a logarithm.
+        """
+        width = sum(share * known.half_width for known, share in around)
+        factor = math.exp(off + width)
+        as_launched = any(known.is_launched for known, _ in around)
+        sizes = (_bytes(around, field) for field in ("workspace_bytes", "peak_bytes"))
+        return cls(subject, ms, ms / factor, ms * factor, width, as_launched, *sizes)
+
+
+def _bytes(around: Sequence[tuple[Known, float]], field: str) -> int | None:
+    sizes = [getattr(known, field) for known, _ in around]
+    if None in sizes:
+        return None
+    # A variant without memory of its own has 0 bytes.
+    logs = map(math.log1p, sizes)
+    return round(math.expm1(sum(log * share for log, (_, share) in zip(logs, around, strict=True))))
 
 
 @dataclass(frozen=True)
@@ -58,6 +88,12 @@ class Margin:
     ratio: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, best: TimeEstimate, other: TimeEstimate, width: float) -> Margin:
+        """Return the margin with an interval of that half-width, the logarithm of a factor."""
+        ratio, factor = other.ms / best.ms, math.exp(width)
+        return cls(other, ratio, ratio / factor, ratio * factor)
 
     @property
     def is_known(self) -> bool:
@@ -81,7 +117,7 @@ class TimeModel:
     APART from every other: that of the reference, which was right on the most inputs, and of every
     other the ratio to it. So what was measured on fewer inputs follows the reference between them.
     Within a setting, a subject is a candidate inside the simplices whose corners all have a right
-    answer of it.
+    answer of it, and within NEAR of a measured input that has one.
 
     right: where each subject was measured and may be ranked. Inside, subjects and inputs are their
     numbers in `subjects` and `places`, and sets of them are arrays of bool.
@@ -115,7 +151,6 @@ class TimeModel:
         ]
         self._at = self._coordinates(self._octaves, [place.setting for place in self.places])
         self._basis = basis(self._at, self._at, self._octaves.shape[1])
-        self._fits: dict[str, tuple[Floats, Floats]] = {}
 
     def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
         """Return octaves with a column for each value of a setting, for the distances."""
@@ -124,13 +159,6 @@ class TimeModel:
         columns = np.broadcast_to(columns, (len(points), len(self._words)))
         return np.hstack([points, columns * (APART / math.sqrt(2))])
 
-    def _basis_at(self, points: Floats, setting: Setting) -> Floats:
-        return basis(self._coordinates(points, [setting]), self._at, self._octaves.shape[1])
-
-    def inputs(self, setting: Setting) -> list[InputPoint]:
-        """Return all inputs of a setting."""
-        return [place for place in self.places if place.setting == setting]
-
     def contains(self, place: InputPoint) -> bool:
         """Say whether an input lies between measured ones of its setting."""
         inputs = self._octaves[self._in[place.setting]]
@@ -138,28 +166,20 @@ class TimeModel:
         _, weight = corners(inputs, matrix([place]), everything[None], everything)
         return bool(weight.any())
 
-    def nearest(self, place: InputPoint) -> tuple[InputPoint, float]:
-        """Return the measured input of its setting that is nearest, and how many octaves away."""
-        inputs = np.flatnonzero(self._in[place.setting])
-        away = distances(matrix([place]), self._octaves[inputs])[0]
-        return self.places[inputs[away.argmin()]], float(away.min())
+    @cached_property
+    def fit(self) -> tuple[Floats, Floats]:
+        """The coefficients of each subject's surface, and its errors.
 
-    def fit(self, field: str = MS) -> tuple[Floats, Floats]:
-        """Return the coefficients of each subject's surface of a field, and its errors.
-
-        The surface is of the logarithm, over `basis`. An error is that of the surface without the
-        input; in a time, that of the ratio to the reference and of the reference add up, where it
+        The surface is of the logarithm of its time, over `basis`. An error is that of the surface
+        without the input: that of the ratio to the reference and of the reference add up, where it
         was right. NaN where there is none.
         """
-        if field in self._fits:
-            return self._fits[field]
         n, axes = self._octaves.shape
         made = [
-            [getattr(self.right[subject].get(place), field, None) for place in self.places]
+            [getattr(self.right[subject].get(place), "ms", None) for place in self.places]
             for subject in self.subjects
         ]
-        # A variant without memory of its own has 0 bytes.
-        logs = (np.log if field == MS else np.log1p)(np.array(made, np.float64))
+        logs = np.log(np.array(made, np.float64))
         coefficients = np.full((len(logs), n + 1 + axes), np.nan)
         errors = np.full(logs.shape, np.nan)
         of_reference, its_errors = np.zeros(n + 1 + axes), np.zeros(n)
@@ -178,14 +198,14 @@ class TimeModel:
             diagonal = np.diag(solutions[key])
             alone = np.where(np.abs(diagonal) > 1e-12, diagonal, np.nan)
             errors[number, own] = found[: len(alone)] / alone + its_errors[own]
-            if field == MS and self.subjects[number] == self.reference:
+            if self.subjects[number] == self.reference:
                 of_reference, its_errors = coefficients[number], np.where(own, errors[number], 0)
-        self._fits[field] = coefficients, errors
         return coefficients, errors
 
     def ms(self, points: Floats, setting: Setting) -> Floats:
         """Return ms of each subject at points of a setting, wherever they are; NaN without any."""
-        return np.exp(self._basis_at(points, setting) @ self.fit()[0].T).T
+        at = self._coordinates(points, [setting])
+        return np.exp(basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
 
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None
@@ -202,10 +222,14 @@ class TimeModel:
         octaves = self._octaves[here]
         index, weight = corners(octaves, points, measured[:, None] & there, right)
         is_sound = right[np.arange(len(cases))[:, None, None], index] | (weight == 0)
-        away = np.where(right[:, None] & there, distances(points, octaves), np.inf)
-        is_near = away.min(axis=2) <= self.reach(setting) + SAME
-        found = weight.any(axis=2) & is_sound.all(axis=2) & is_near
-        which = which.ravel()
+        apart = distances(points, octaves)
+        away = np.where(right[:, None] & there, apart, np.inf).min(axis=2)
+        found = weight.any(axis=2) & is_sound.all(axis=2) & (away <= self.reach(setting) + SAME)
+        beside = np.where(measured[:, None] & there, apart, np.inf).argmin(axis=2)
+        is_beside = ~found & (away <= NEAR) & np.take_along_axis(right, beside, axis=1)
+        index[is_beside] = beside[is_beside][:, None]
+        weight[is_beside] = np.eye(weight.shape[2])[0]
+        found, which = found | is_beside, which.ravel()
         return found[which], here[index][which], weight[which]
 
     def times(self, points: Floats, setting: Setting) -> Floats:
@@ -221,7 +245,7 @@ class TimeModel:
         """
         found = np.full(self._is_right.shape, np.nan)
         itself = np.eye(len(self.places), dtype=np.bool_)
-        errors, reference = self.fit()[1], self.subjects.index(self.reference)
+        errors, reference = self.fit[1], self.subjects.index(self.reference)
         common = np.where(self._is_right[reference], errors[reference], 0.0)
         # Without an own time there, its surface does not know the input, but the reference's does.
         errors = np.where(self._is_right, errors, common)
@@ -256,96 +280,76 @@ class TimeModel:
         # Not np.median, which imports numpy.ma: a quarter of the first call of a NeighbourList.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
-    def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float | None:
+    def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float:
         """Return by what factor interpolation is off for a subject, or for the ratio of two.
 
         A logarithm: the largest error of the TESTS nearest inputs, each left out in turn. Gaps
         are then wider than those that an answer has to bridge. From the distance in a test to the
         one at hand it goes with the square root, as a Brownian motion does; on a measured input
-        it is 0. Where the setting has fewer tests, those of other settings are taken too. None
-        where it has fewer than FEWEST_TESTS.
+        it is 0. Where the setting has fewer tests, those of other settings are taken too; where it
+        has fewer than FEWEST_TESTS, the errors of all subjects.
         """
         right = (self._is_right[number] & self._in[setting] for number in subjects)
         distance = max(distances(point, self._octaves[r]).min(initial=np.inf) for r in right)
         if distance <= SAME:
             return 0.0
         numbers, apart = map(np.concatenate, zip(*self._tests.values(), strict=True))
-        errors, *others = self.fit()[1][list(subjects)][:, numbers]
+        every = self.fit[1][:, numbers]
+        errors, *others = every[list(subjects)]
         for other in others:  # common errors, such as those at the edge of a cache, cancel
             errors = errors - other
+        if self._in[setting][numbers[np.isfinite(errors) & (apart > 0)]].sum() < FEWEST_TESTS:
+            errors = len(subjects) * np.fmax.reduce(np.abs(every), axis=0)
         usable = np.isfinite(errors) & (apart > 0)
-        numbers, errors, apart = numbers[usable], errors[usable], apart[usable]
-        if self._in[setting][numbers].sum() < FEWEST_TESTS:
-            return None
-        away = distances(self._coordinates(point, [setting]), self._at[numbers])[0]
-        nearest = np.argsort(away.round(9), kind="stable")[:TESTS]  # equal ones in their order
-        return float((np.abs(errors[nearest]) * np.sqrt(distance / apart[nearest])).max())
+        if not usable.any():
+            return math.inf
+        away = distances(self._coordinates(point, [setting]), self._at[numbers[usable]])[0]
+        last = max(np.sort(away)[:TESTS][-1], SAME)
+        share = np.clip(1 + FADE * (1 - away / last), 0, 1)
+        off = share * np.abs(errors[usable]) * np.sqrt(distance / apart[usable])
+        return float(off.max())
 
-    def estimates(self, place: InputPoint) -> list[TimeEstimate | Barred]:
-        """Return what each subject needs for an input, or why it is no candidate there.
+    def ranked(self, place: InputPoint) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
+        """Return the fastest on an input, the margins of all others to it, and who is no candidate.
 
-        An interval spans the error of interpolation and the widest interval of the measurements
-        that the input lies between, one added to the other.
+        The interval of a time spans the error of interpolation and, added to it, the intervals of
+        the measurements around, each by its weight. That of a margin spans the error of
+        interpolation of the ratio and the intervals of the measurements of both.
         """
-        point = matrix([place])
-        able, index, weight = self._candidates(point, place.setting)
-        ms = self.ms(point, place.setting)
-        found: list[TimeEstimate | Barred] = []
+        setting, point = place.setting, matrix([place])
+        is_able, index, weight = self._candidates(point, setting)
+        ms = self.ms(point, setting)[:, 0]
+        able: dict[int, TimeEstimate] = {}
+        barred = []
         for number, subject in enumerate(self.subjects):
-            around = [self.places[i] for i in index[number, 0][weight[number, 0] > 0]]
-            off = self._uncertainty(place.setting, point, number)
-            if (why := self._why_barred(subject, place, around)) is not None:
-                found.append(why)
-            elif off is None or not able[number, 0]:
-                too_few = "measured in too few places around there"
-                found.append(Barred(subject, "not measured", too_few))
-            else:
-                right = self.right[subject]
-                time = right[place].median_ms if place in right else float(ms[number, 0])
-                width = max(right[p].half_width for p in around)
-                factor = math.exp(off + width)
-                sizes = (self._bytes(number, field, place, around) for field in SIZES)
-                found.append(
-                    TimeEstimate(subject, time, time / factor, time * factor, width, *sizes)
-                )
-        return found
+            weights = zip(index[number, 0], weight[number, 0], strict=True)
+            around = {self.places[i]: float(share) for i, share in weights if share > 0}
+            if not is_able[number, 0]:
+                barred.append(self._why_barred(subject, place, around))
+                continue
+            off = self._uncertainty(setting, point, number)
+            known = [(self.right[subject][p], share) for p, share in around.items()]
+            able[number] = TimeEstimate.between(subject, float(ms[number]), off, known)
+        if not able:
+            return None, [], barred
+        first, *others = sorted(able, key=lambda number: able[number].ms)
+        best, margins = able[first], []
+        for number in others:
+            off = self._uncertainty(setting, point, first, number)
+            width = off + best.measured + able[number].measured
+            margins.append(Margin.of(best, able[number], width))
+        return best, margins, barred
 
     def _why_barred(
-        self, subject: Variant, place: InputPoint, around: Sequence[InputPoint]
-    ) -> Barred | None:
-        """Return why a subject is no candidate, where not all inputs around have a right answer."""
+        self, subject: Variant, place: InputPoint, around: Collection[InputPoint]
+    ) -> Barred:
+        """Return why a subject is no candidate: something around has no right answer, or is far."""
         measured = self.table[subject]
         if not any(each.setting == place.setting for each in measured):
-            return Barred(subject, "not measured", f"not measured with {place.setting.words}")
-        if not around:
-            return Barred(subject, "not measured", "not measured around there")
-        whys = {p: measured[p].why for p in around}
-        bad = [(why[0] != "wrong", p, *why) for p, why in whys.items() if why]
+            return Barred(subject, NOT_MEASURED, f"not measured with {place.setting.words}")
+        bad = [(why[0] != "wrong", p, *why) for p in around if (why := measured[p].why)]
         if not bad:
-            return None
+            return Barred(subject, NOT_MEASURED, "not measured around there")
         _, worst, status, reason = min(bad, key=lambda each: each[0])
         where = "" if worst == place else f"near there, at {worst.words}, "
         return Barred(subject, status, f"{where}{status}: {reason}")
-
-    def _bytes(
-        self, number: int, field: str, place: InputPoint, around: Sequence[InputPoint]
-    ) -> int | None:
-        right = self.right[self.subjects[number]]
-        if any(getattr(right[p], field) is None for p in around):
-            return None
-        at = self._basis_at(matrix([place]), place.setting)[0]
-        return round(math.expm1(float(at @ self.fit(field)[0][number])))
-
-    def margin(
-        self, best: TimeEstimate, other: TimeEstimate, place: InputPoint, more: float = 0.0
-    ) -> Margin:
-        """Return how many times as long the other takes.
-
-        The interval adds the error of interpolation of their ratio and the intervals of both.
-        more: what else widens it, as the logarithm of a factor.
-        """
-        ratio = other.ms / best.ms
-        both = (self.subjects.index(each.subject) for each in (best, other))
-        off = self._uncertainty(place.setting, matrix([place]), *both)
-        factor = math.inf if off is None else math.exp(off + best.measured + other.measured + more)
-        return Margin(other, ratio, ratio / factor, ratio * factor)

@@ -11,39 +11,30 @@ from typing import Any
 from gpubench.base.numbers import digits, listing, percent, size
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
 from gpubench.choose.model import Margin, TimeEstimate
-from gpubench.choose.validation import Loss, Validation
+from gpubench.choose.validation import Validation
 from gpubench.evidence.ranking import Variant
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
-EXIT_CODES = {"chosen": 0, "cannot tell": 3, "declined": 3}
 _SAME = 0.01  # octaves
-VALIDATION_COLUMNS = (
-    "task", "held out", "mean loss", "90 % below", "worst", "failures",
-    "single choice", "mean loss", "90 % below", "worst",
-)  # fmt: skip
+_LAUNCHED = "compared as launched from Python"
 
 
 def sentence(answer: Answer) -> str:
     """Return the answer in one sentence."""
     question, best = answer.question, answer.best
     if best is None:
-        measure = (
-            f"; to measure it: `{answer.command}`, which skips what is above the study's limits"
-            if answer.command
-            else ""
-        )
-        return f"inconclusive: {answer.reason}{measure}"
-    moved = "" if question.moved is None else f", {percent(question.moved)} moved"
-    where = (
-        f"{question.particles:,} particles, {question.per_cell:g} per cell{moved}"
-        f" on {answer.machine.device}"
-    )
+        text = f"inconclusive: {answer.reason}"
+        how = f"`{answer.command}`, which skips what is above the study's limits"
+        return f"{text}; to measure it: {how}" if answer.command else text
+    where = f"{question.words} on {answer.machine.device}"
     # What it takes at most: a library's peak, else what was counted.
     memory = best.workspace_bytes if best.peak_bytes is None else best.peak_bytes
     needs = "" if memory is None else f", {size(memory)}"
-    text = f"use {best.subject.label}: about {_ms(best.ms)}{needs} at {where}"
-    if answer.margins and answer.margins[0].is_known:
-        margin = answer.margins[0]
+    time = _LAUNCHED if best.as_launched else f"about {_ms(best.ms)}"
+    text = f"use {best.subject.label}: {time}{needs} at {where}"
+    if not answer.margins:
+        text += f"; inconclusive: only {best.subject.label} was measured around there"
+    elif (margin := answer.margins[0]).is_known:
         text += f"; {margin.other.subject.label} takes {_longer(margin)}"
     if answer.tied:
         margin, *others = answer.tied
@@ -57,43 +48,28 @@ def evidence_lines(answer: Answer) -> list[str]:
     """Return what the answer rests on, a line each."""
     lines = []
     if answer.best is not None:
-        lines += [_candidate(answer.best, None)]
+        lines += [_candidate(answer.best, None, "fastest" if answer.margins else "only")]
         others = [*answer.margins[:2], *(m for m in answer.margins[2:] if not m.is_known)]
-        lines += [_candidate(margin.other, margin) for margin in others]
+        lines += [_candidate(margin.other, margin, "then") for margin in others]
     lines += [_near(near) for near in answer.nearest]
-    lines += [_change(change) for change in answer.changes]
-    if answer.best is not None and not answer.changes:
+    lines += [_change(change) for change in answer.changes or ()]
+    if answer.best is not None and answer.changes == []:
         lines.append("nothing that was measured around there changes the answer")
     lines += [f"not considered: {each.subject.label}: {each.reason}" for each in answer.barred]
     lines += [f"note: {warning}" for warning in answer.warnings]
     if answer.validation is not None:
-        lines.append(_validated(answer.validation))
+        lines.append(validated(answer.validation))
     return lines
 
 
-def validation_rows(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
-    """Return a row for each task; see VALIDATION_COLUMNS."""
-    return [
-        (
-            each.task,
-            f"{len(each.held_out)} of {len(each.held_out) + each.beyond}",
-            *_shares(each.loss),
-            str(each.failures),
-            each.favourite.label if each.favourite else "",
-            *_shares(each.favourite_loss),
-        )
-        for each in validations
-    ]
-
-
-def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
+def as_json(answer: Answer) -> dict[str, Any]:
     """Return an answer as answer.schema.json has it."""
     first = [] if answer.best is None else [_candidate_as_json(answer.best, None)]
     return {
         "schema": 1,
         "question": _plain(answer.question) | {"task": answer.question.its_task},
         "machine": _plain(answer.machine),
-        "files": [str(path) for path in chooser.files],
+        "files": [str(path) for path in answer.files],
         "verdict": answer.verdict,
         "sentence": sentence(answer),
         "reason": answer.reason,
@@ -104,7 +80,7 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
         "candidates": [*first, *(_candidate_as_json(each.other, each) for each in answer.margins)],
         "barred": _plain(answer.barred),
         "nearest": [_near_as_json(near) for near in answer.nearest],
-        "changes": _plain(answer.changes),
+        "changes": _plain(answer.changes or []),
         "warnings": list(answer.warnings),
         "validation": _validation(answer.validation) if answer.validation else None,
     }
@@ -128,6 +104,8 @@ def _plain(value: Any) -> Any:
 def _candidate_as_json(estimate: TimeEstimate, margin: Margin | None) -> dict[str, Any]:
     found: dict[str, Any] = _plain(estimate)
     del found["measured"]
+    if estimate.as_launched:  # what was interpolated is no time of its own
+        found |= dict.fromkeys(("ms", "low_ms", "high_ms"))
     ratio, low, high = (margin.ratio, margin.low, margin.high) if margin else (1.0, None, None)
     return found | {"ratio": ratio, "ratio_low": low, "ratio_high": _plain(high)}
 
@@ -158,14 +136,13 @@ def _validation(found: Validation) -> dict[str, Any]:
         "held_out": len(found.held_out),
         "loss": _plain(found.loss),
         "failures": found.failures,
+        "others": found.others,
     }
 
 
-def _candidate(estimate: TimeEstimate, margin: Margin | None) -> str:
-    text = (
-        f"{'then' if margin else 'fastest'}: {estimate.subject.label}: {_ms(estimate.ms)}"
-        f" ({digits(estimate.low_ms)} to {digits(estimate.high_ms)})"
-    )
+def _candidate(estimate: TimeEstimate, margin: Margin | None, place: str) -> str:
+    time = f"{_ms(estimate.ms)} ({digits(estimate.low_ms)} to {digits(estimate.high_ms)})"
+    text = f"{place}: {estimate.subject.label}: {_LAUNCHED if estimate.as_launched else time}"
     if margin:
         text += f", {_longer(margin)}"
     workspace = estimate.workspace_bytes
@@ -179,8 +156,9 @@ def _near(near: Near) -> str:
     known = near.known
     away = f"{near.octaves:.2g} octaves away" if near.octaves > _SAME else "as asked"
     commit = f" of {known.commit[:7]}" if known.commit else ""
+    launched = " as launched from Python" if known.is_launched else ""
     return (
-        f"measured: {near.subject.label}: {_ms(known.median_ms)} at {near.place.words}"
+        f"measured: {near.subject.label}: {_ms(known.median_ms)}{launched} at {near.place.words}"
         f" ({away}), {known.file}{commit}"
     )
 
@@ -201,25 +179,28 @@ def _change(change: Change) -> str:
     return f"{where}: {change.winner.label}"
 
 
-def _validated(found: Validation) -> str:
+def validated(found: Validation) -> str:
+    """Return what advice on a task was worth, in one sentence."""
+    task, favourite, count = found.task, found.favourite, len(found.held_out)
     if found.loss is None:
-        return f"cross-validation of {found.task}: too few inputs to hold any out"
+        return f"cross-validation of {task}: too few inputs to hold any out"
     text = (
-        f"cross-validation of {found.task}: {len(found.held_out)} inputs, left out one by one; the"
-        f" choice took {percent(found.loss.mean)} longer than the best on average,"
-        f" {percent(found.loss.worst)} at worst"
+        f"cross-validation of {task}, called from {found.called_from}: {count} of"
+        f" {count + found.beyond} inputs, left out one by one; the choice took"
+        f" {percent(found.loss.mean)} longer than the best on average, {percent(found.loss.worst)}"
+        " at worst"
     )
     if found.failures:
         text += f", and {found.failures} times has no time there"
-    if found.favourite and found.favourite_loss:
-        text += f"; always {found.favourite.label}: {percent(found.favourite_loss.mean)}"
+    if favourite and found.favourite_loss:
+        text += (
+            f"; {count - found.others} times it was {favourite.label}, which is also the best"
+            f" single choice ({percent(found.favourite_loss.mean)} longer than the best)"
+        )
+    if found.gain is not None:
+        more = "less" if found.gain >= 0 else "more"
+        text += f"; on the other {found.others} it took {percent(abs(found.gain))} {more} time"
     return text
-
-
-def _shares(loss: Loss | None) -> tuple[str, str, str]:
-    if loss is None:
-        return "", "", ""
-    return percent(loss.mean), percent(loss.p90), percent(loss.worst)
 
 
 def _longer(margin: Margin) -> str:

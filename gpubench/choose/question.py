@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gpubench.base.errors import UserError
+from gpubench.problems.key_sort.axes import KEY_TYPES, VALUE_BYTES
 from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.problems.particles.axes import DESTINATIONS, DISTRIBUTIONS, ORDERS
+
+GRAPH, PYTHON = CALLED_FROM = ("graph", "python")
+SORT = "sort"  # the task of a SortQuestion
+NO_GRAPHS = (
+    "nothing was timed in a graph: all times are as launched from Python, and short ones may be"
+    " mostly launches"
+)
 
 
 @dataclass(frozen=True)
@@ -17,7 +25,8 @@ class Question:
 
     moved: share of the particles that are in another cell than before, from 0 to 1; it makes the
         task `update`, which no other task may be. destination: where they moved to; by default
-        the only one that was measured, or `next`.
+        the only one that was measured, or `next`. called_from: whether launches are replayed from a
+        graph, so that device time counts alone, or come from Python.
     """
 
     particles: int
@@ -27,6 +36,7 @@ class Question:
     distribution: str = "uniform"
     order: str = "random"
     destination: str | None = None
+    called_from: str = GRAPH
 
     def __post_init__(self) -> None:
         if self.particles < 1:
@@ -45,6 +55,7 @@ class Question:
             raise UserError(f"--moved is for --task update, not for {self.task}")
         if self.moved is None and self.destination is not None:
             raise UserError("--destination is for particles that moved: add --moved SHARE")
+        require_known("called-from", self.called_from, CALLED_FROM)
         require_known("distribution", self.distribution, DISTRIBUTIONS)
         require_known("order", self.order, ORDERS)
         require_known("destination", self.destination, (None, *DESTINATIONS))
@@ -54,42 +65,43 @@ class Question:
         """The task, where none was given `update` of what moved and else `count`."""
         return self.task or ("count" if self.moved is None else "update")
 
+    @property
+    def words(self) -> str:
+        """Which input it is, for people."""
+        return words_of(self.particles, self.per_cell, self.moved)
+
+
+@dataclass(frozen=True)
+class SortQuestion:
+    """How many uniform keys of which type are to be sorted, and how long their values are."""
+
+    keys: int
+    value_bytes: int = 4
+    key_type: str = KEY_TYPES[0]
+    called_from: str = GRAPH
+    its_task: ClassVar[str] = SORT
+
+    def __post_init__(self) -> None:
+        if self.keys < 1:
+            raise UserError(f"--keys takes a count of at least 1, not {self.keys}")
+        require_known("called-from", self.called_from, CALLED_FROM)
+        require_known("value-bytes", self.value_bytes, VALUE_BYTES)
+        require_known("key-type", self.key_type, KEY_TYPES)
+
+    @property
+    def words(self) -> str:
+        """What is sorted, for people."""
+        return f"{self.keys:,} keys of {self.key_type}, values of {self.value_bytes} bytes"
+
+
+def words_of(particles: int, per_cell: float, moved: float | None) -> str:
+    """Return which input it is, without its setting."""
+    moves = "" if moved is None else f", {100 * moved:.3g} % moved"
+    return f"{particles:,} particles, {per_cell:g} per cell{moves}"
+
 
 def require_known(option: str, given: object, known: Collection[object]) -> None:
     """Raise UserError where an option is not one of what it takes."""
     if given not in known:
         names = ", ".join(str(name) for name in known if name is not None)
         raise UserError(f"--{option} takes one of {names}, not {given!r}")
-
-
-def occupancy(
-    per_cell: float | None,
-    density: float | None,
-    cutoff: float | None,
-    neighbours: float | None,
-    distribution: str = "uniform",
-) -> float | None:
-    """Return the particles per cell, in cells as long as the cutoff; None where nothing is given.
-
-    density, cutoff: particles per volume, and a length, in one unit. neighbours: of a particle on
-    average where particles are uniform, 4/3 pi times as many as particles per cell. Raises
-    UserError where less or more than one of the three is given, or a value is not positive.
-    """
-    if (density is None) != (cutoff is None):
-        raise UserError("--density and --cutoff belong together: give both")
-    ways = {"--per-cell": per_cell, "--density": density, "--neighbours": neighbours}
-    given = {name: value for name, value in ways.items() if value is not None}
-    if len(given) > 1:
-        raise UserError(f"{' and '.join(given)} say the same: give one of them")
-    if cutoff is not None:
-        given["--cutoff"] = cutoff
-    for name, value in given.items():
-        if name != "--per-cell" and not (math.isfinite(value) and value > 0):
-            raise UserError(f"{name} takes a positive number, not {value:g}")
-    if neighbours is not None:
-        if distribution != "uniform":
-            raise UserError("--neighbours is for --distribution uniform: give --per-cell")
-        return neighbours / (4 / 3 * math.pi)
-    if density is not None and cutoff is not None:
-        return density * cutoff**3
-    return per_cell

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from gpubench.choose.chooser import Chooser
 
 
-def chooser_for(task: str, results: Sequence[Path], backend: str | None) -> Chooser:
+def chooser_for(
+    task: str, called_from: str, results: Sequence[Path], backend: str | None
+) -> Chooser:
     """Return what answers questions of a task; see `Chooser.load`.
 
     Raises UserError where the results say nothing of the task, which is kept as well.
@@ -37,11 +39,11 @@ def chooser_for(task: str, results: Sequence[Path], backend: str | None) -> Choo
 
     def prepared() -> Chooser | UserError:
         try:
-            return new().prepared(task)
+            return new().prepared(task, called_from)
         except UserError as error:  # no evidence, which takes as long to find out
             return error
 
-    found = remembered(f"choose-{backend or 'any'}-{task}", content, prepared)
+    found = remembered(f"choose-{backend or 'any'}-{task}-{called_from}", content, prepared)
     if isinstance(found, UserError):
         raise found
     return found

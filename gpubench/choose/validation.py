@@ -34,17 +34,20 @@ class HeldOut:
 class Validation:
     """What advice on one task was worth.
 
-    held_out: inputs on which there was advice. beyond: inputs at the edge of what was measured, on
-        which the others give none.
+    called_from: how what was compared was launched. held_out: inputs on which there was advice.
+    beyond: inputs at the edge of what was measured, on which the others give none.
     favourite: the one subject with the least mean loss among those that were right on most of the
-        held-out inputs; favourite_loss: of taking it always, where it is right.
+        held-out inputs; favourite_loss: of taking it always, where it is right. gain: the share of
+        its time that other choices save on average; None without any.
     """
 
     task: str
+    called_from: str
     held_out: Sequence[HeldOut]
     beyond: int
     favourite: Variant | None = None
     favourite_loss: Loss | None = None
+    gain: float | None = None
 
     @property
     def loss(self) -> Loss | None:
@@ -52,18 +55,23 @@ class Validation:
         return _loss([each.loss for each in self.held_out if each.loss is not None])
 
     @property
+    def others(self) -> int:
+        """Held-out inputs on which something else than the favourite was chosen."""
+        return sum(each.chosen != self.favourite for each in self.held_out)
+
+    @property
     def failures(self) -> int:
         """Held-out inputs on which what was chosen was wrong, failed, or was not measured."""
         return sum(each.loss is None for each in self.held_out)
 
 
-def validate(task: str, model: TimeModel) -> Validation:
+def validate(task: str, called_from: str, model: TimeModel) -> Validation:
     """Hold out each input of a task in turn, with all that was measured on it."""
     held_out: list[HeldOut] = []
     beyond = 0
     losses: dict[Variant, list[float]] = {}
     for place, guesses in zip(model.places, model.held_out.T, strict=True):
-        right = {s: of[place].median_ms for s, of in model.right.items() if place in of}
+        right = {s: of[place].ms for s, of in model.right.items() if place in of}
         if not right:
             continue
         if np.isnan(guesses).all():
@@ -78,8 +86,14 @@ def validate(task: str, model: TimeModel) -> Validation:
     # What is right on fewer inputs cannot be taken always.
     reliable = {s: losses[s] for s in model.subjects if len(losses.get(s, ())) == most > 0}
     favourite = min(reliable, key=lambda subject: float(np.mean(reliable[subject])), default=None)
-    always = None if favourite is None else _loss(reliable[favourite])
-    return Validation(task, held_out, beyond, favourite, always)
+    if favourite is None:
+        return Validation(task, called_from, held_out, beyond)
+    always, instead = model.right[favourite], [h for h in held_out if h.chosen != favourite]
+    both = [h for h in instead if h.loss is not None and h.place in always]
+    saved = [1 - model.right[h.chosen][h.place].ms / always[h.place].ms for h in both]
+    gain = float(np.mean(saved)) if saved else None
+    always_loss = _loss(reliable[favourite])
+    return Validation(task, called_from, held_out, beyond, favourite, always_loss, gain)
 
 
 def _loss(values: Sequence[float]) -> Loss | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,12 @@ import typer
 from gpubench.base.errors import UserError
 from gpubench.cli import require, values
 from gpubench.cli.options import From, JsonOption, words_of
-from gpubench.cli.output import print_json, print_table
+from gpubench.cli.output import print_json
 from gpubench.cli.values import opt
 
 if TYPE_CHECKING:
     from gpubench.choose.evidence import MachineName
-    from gpubench.choose.question import Question
+    from gpubench.choose.question import Question, SortQuestion
 
 
 @dataclass(frozen=True)
@@ -69,24 +70,69 @@ class Asked:
     value_bytes: Annotated[int, opt("W", "Bytes of a key's value.")] = 4
     key_type: Annotated[str, opt("T", "Type of the keys.")] = "uint32"
 
-    def question(self) -> Question:
+    def question(self, called_from: str) -> Question | SortQuestion:
         """Return the question; raises UserError if it is missing or impossible."""
-        from gpubench.choose.question import Question, occupancy
+        from gpubench.choose.question import SORT, Question, SortQuestion
 
-        per_cell = occupancy(
+        if self.keys is not None or self.task == SORT:
+            if self.keys is None or self.task not in (None, SORT) or self.particles is not None:
+                raise UserError("sorting takes --task sort and --keys N, and no particles")
+            return SortQuestion(self.keys, self.value_bytes, self.key_type, called_from)
+        per_cell = _occupancy(
             self.per_cell, self.density, self.cutoff, self.neighbours, self.distribution
         )
         if self.particles is None or per_cell is None:
             raise UserError("choose needs --particles N and --per-cell P, or --validate")
         return Question(
             self.particles, per_cell, self.moved, self.task, self.distribution, self.order,
-            self.destination,
+            self.destination, called_from,
         )  # fmt: skip
+
+
+def _occupancy(
+    per_cell: float | None,
+    density: float | None,
+    cutoff: float | None,
+    neighbours: float | None,
+    distribution: str = "uniform",
+) -> float | None:
+    """Return the particles per cell, in cells as long as the cutoff; None where nothing is given.
+
+    density, cutoff: particles per volume, and a length, in one unit. neighbours: of a particle on
+    average where particles are uniform, 4/3 pi times as many as particles per cell. Raises
+    UserError where less or more than one of the three is given, or a value is not positive.
+    """
+    if (density is None) != (cutoff is None):
+        raise UserError("--density and --cutoff belong together: give both")
+    ways = {"--per-cell": per_cell, "--density": density, "--neighbours": neighbours}
+    given = {name: value for name, value in ways.items() if value is not None}
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)} say the same: give one of them")
+    if cutoff is not None:
+        given["--cutoff"] = cutoff
+    for name, value in given.items():
+        if name != "--per-cell" and not (math.isfinite(value) and value > 0):
+            raise UserError(f"{name} takes a positive number, not {value:g}")
+    if neighbours is not None:
+        if distribution != "uniform":
+            raise UserError("--neighbours is for --distribution uniform: give --per-cell")
+        return neighbours / (4 / 3 * math.pi)
+    if density is not None and cutoff is not None:
+        return density * cutoff**3
+    return per_cell
 
 
 def choose(
     context: typer.Context,
     asked: Annotated[Asked, From(Asked)],
+    called_from: Annotated[
+        str,
+        opt(
+            "CALLER",
+            "What launches the work: one of {callers}. From a graph, device time counts alone.",
+            among="callers",
+        ),
+    ] = "graph",
     device: Annotated[
         str | None,
         opt(
@@ -123,59 +169,53 @@ def choose(
         fields = {field.name for field in dataclasses.fields(Asked)}
         if given := [word for word in words_of(context, fields) if word.startswith("--")]:
             raise UserError(f"--validate answers no single question: leave out {', '.join(given)}")
-        _validate(results or [], device, as_json)
-    elif asked.keys is not None or asked.task == "sort":
-        _answer_sort(asked, results or [], device, as_json)
+        _validate(called_from, results or [], device, as_json)
     else:
-        _answer(asked, results or [], device, as_json)
+        _answer(asked, called_from, results or [], device, as_json)
 
 
-def _answer_sort(asked: Asked, results: list[Path], device: str | None, as_json: bool) -> NoReturn:
-    """Print which sort of keys to use; raise Exit with its status."""
-    from gpubench.choose.sorts import SortQuestion, choose
-
-    if asked.keys is None or asked.task not in (None, "sort") or asked.particles is not None:
-        raise UserError("sorting takes --task sort and --keys N, and no particles")
-    answer = choose(SortQuestion(asked.keys, asked.value_bytes, asked.key_type), results, device)
-    if as_json:
-        print_json(answer.as_json)
-    else:
-        print("\n".join(answer.sentences))
-    raise typer.Exit(0 if answer.tied == 1 else 3)
-
-
-def _validate(results: list[Path], device: str | None, as_json: bool) -> None:
+def _validate(called_from: str, results: list[Path], device: str | None, as_json: bool) -> None:
     """Print how good the advice is on inputs that were held out."""
     from gpubench.choose import output
     from gpubench.choose.chooser import Chooser
+    from gpubench.choose.question import CALLED_FROM, require_known
 
+    require_known("called-from", called_from, CALLED_FROM)
     chooser = Chooser.load(results, device)
-    validations = chooser.cross_validate()
+    validations = chooser.cross_validate(called_from)
     if as_json:
         print_json(output.validations_as_json(validations, chooser))
         return
-    print_table(output.VALIDATION_COLUMNS, output.validation_rows(validations))
+    print("\n".join(map(output.validated, validations)))
 
 
-def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool) -> NoReturn:
+def _answer(
+    asked: Asked, called_from: str, results: list[Path], device: str | None, as_json: bool
+) -> NoReturn:
     """Print the answer to a question; raise Exit with its status."""
     from gpubench.choose import output
+    from gpubench.choose.question import SortQuestion
     from gpubench.choose.remembered import chooser_for
     from gpubench.evidence.files import no_collection
 
-    question = asked.question()
-    with no_collection():  # nothing dies before the answer; to look takes a tenth of the time
-        chooser = chooser_for(question.its_task, results, device)
-        answer = chooser.choose(question)
+    question = asked.question(called_from)
+    if isinstance(question, SortQuestion):
+        from gpubench.choose import sorts
+
+        answer = sorts.choose(question, results, device)
+    else:
+        with no_collection():  # nothing dies before the answer; to look takes a tenth of the time
+            chooser = chooser_for(question.its_task, called_from, results, device)
+            answer = chooser.choose(question)
     if as_json:
-        print_json(output.as_json(answer, chooser))
+        print_json(output.as_json(answer))
     else:
         if elsewhere := _elsewhere(answer.machine):
             print(elsewhere)
         print(output.sentence(answer))
         for line in output.evidence_lines(answer):
             print(f"  {line}")
-    raise typer.Exit(output.EXIT_CODES[answer.verdict])
+    raise typer.Exit(0 if answer.verdict == "chosen" else 3)
 
 
 def _elsewhere(machine: MachineName) -> str | None:

@@ -86,6 +86,7 @@ NAMED = {
     "orders": "gpubench.problems.particles.axes:ORDERS",
     "destinations": "gpubench.problems.particles.axes:DESTINATIONS",
     "decompositions": "gpubench.problems.steps.axes:DECOMPOSITIONS",
+    "callers": "gpubench.choose.question:CALLED_FROM",
     "backends": "gpubench.core.algorithm:BACKENDS",
     "transports": "gpubench.distributed.transport:NAMES",
     "renderers": "gpubench.simulate.renderers:NAMES",

@@ -268,8 +268,3 @@ def _half(each: Sequence[float]) -> float:
 # from Python. On an H200 those of 2^16 and fewer were up to 7 times as long as from a graph, those
 # of 2^20 and more up to 1.2 times (study rivals, 44e5204).
 LAUNCHES_MS, LAUNCHES_PARTICLES = 0.1, 2**18
-
-
-def may_be_launches(particles: float, ms: float) -> bool:
-    """Say whether a search's time on a GPU, launched repeatedly, may be mostly launch overhead."""
-    return particles <= LAUNCHES_PARTICLES and ms < LAUNCHES_MS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpubench.algorithms import cell_search
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.base.errors import UserError
-from gpubench.choose.question import Question
+from gpubench.choose.question import PYTHON, Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
@@ -58,7 +58,7 @@ def chosen(
 def _chooser(backend: str) -> Chooser | None:
     """Return what answers from the results of a back end, or None where there are none."""
     try:
-        return chooser_for(TASK, [], backend)
+        return chooser_for(TASK, PYTHON, [], backend)
     except UserError:
         return None
 
@@ -69,15 +69,16 @@ def _measured(device: Device, particles: int, grid: Grid) -> tuple[list[str], st
     if (chooser := _chooser(device.backend)) is None:
         return [], none
     particles = max(1, particles)  # nothing was measured of none
-    question = Question(particles, particles / grid.count, task=TASK)
+    question = Question(particles, particles / grid.count, task=TASK, called_from=PYTHON)
     answer = chooser.choose(question, with_changes=False)
     if answer.best is None:
         return [], f"{none}: {answer.reason}"
     subjects = [answer.best.subject, *(margin.other.subject for margin in answer.margins)]
     near = answer.nearest[0].place
     where = f"{near.particles:,} particles, {near.per_cell:g} per cell"
+    how = "fastest" if answer.margins else "the only one measured"
     here = "" if answer.machine.device == device.name else f", not on {device.name}"
     return (
         [subject.algorithm.removeprefix(PREFIX) for subject in subjects],
-        f"fastest on {answer.machine.device}{here}, measured nearest at {where}",
+        f"{how} on {answer.machine.device}{here}, measured nearest at {where}",
     )
