@@ -18,7 +18,7 @@ from gpubench.choose.question import CALLED_FROM, GRAPH, NO_GRAPHS, Question, So
 from gpubench.choose.surface import SAME
 from gpubench.choose.validation import Validation, validate
 from gpubench.evidence import results
-from gpubench.evidence.pooling import of_newest_code, pool
+from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Variant
 
 NEAREST = 3  # measurements that are named
@@ -105,11 +105,11 @@ class Chooser:
 
     def __init__(self, found: Sequence[results.Results]) -> None:
         self.machine, of_machine = evidence.machine(found)
-        kept, older = of_newest_code(of_machine)
-        names = ", ".join(result.path.name for result in older)
-        self._left_out = [f"measured by older code, and left out: {names}"] if older else []
-        self.files = [result.path for result in kept]
-        measured = pool(kept)
+        self.files = [result.path for result in of_machine]
+        every = pool(of_machine)
+        measured = [each for each in every if not each.is_older]
+        older = len(every) - len(measured)
+        self._left_out = [f"left out: {older:,} measurements of older code"] if older else []
         self._tables = {way: evidence.tables(measured, way) for way in CALLED_FROM}
         self._known: dict[tuple[str, str], tuple[TimeModel, Validation]] = {}
         if not any(self._tables.values()):

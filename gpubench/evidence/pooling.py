@@ -129,11 +129,6 @@ def started(environment: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(environment["started"])
 
 
-def of_newest_code(found: Sequence[Results]) -> tuple[list[Results], list[Results]]:
-    """Return all results, oldest first: what is older is known of each measurement."""
-    return sorted(found, key=lambda each: started(each.environment)), []
-
-
 def pool(results: Iterable[Results]) -> list[Measurement]:
     """Return the measurements of one machine, in the order in which they were first made."""
     in_order = sorted(results, key=lambda each: started(each.environment))
