@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gpubench.evidence.files import load_results
 from gpubench.evidence.versions import FILE, subject_of
-from gpubench.measure.version import Sources
+from gpubench.measure.version import SourceTree
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
             packed = subprocess.run(command, check=True, capture_output=True).stdout
             with tarfile.open(fileobj=BytesIO(packed)) as archive:
                 archive.extractall(folder, filter="data")
-            sources = Sources(folder / "gpubench", folder / "kernels")
+            sources = SourceTree(folder / "gpubench", folder / "kernels")
             found = {
                 " ".join(subject).strip(): sources.version(
                     [n for n in subject[1:] if n], subject[0]

@@ -51,7 +51,7 @@ class Module:
     imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)
 
 
-class Sources:
+class SourceTree:
     """The folders of the package and of the kernels of one version of the code."""
 
     def __init__(self, package: Path, kernels: Path) -> None:
@@ -149,7 +149,7 @@ class Sources:
 
         return _REFERENCE.sub(shallow, _FILE.sub(kernel, self._form(place)))
 
-    @cache  # noqa: B019  # as long as its Sources
+    @cache  # noqa: B019  # as long as its SourceTree
     def _kernel(self, file: str, within: str = "") -> str:
         """Return the hash of a file of kernels with what it includes; empty without the file."""
         near = self._kernels / within / file
@@ -165,7 +165,7 @@ class Sources:
 class _Writer(ast.NodeTransformer):
     """Makes one definition plain, in place."""
 
-    def __init__(self, sources: Sources, place: Place) -> None:
+    def __init__(self, sources: SourceTree, place: Place) -> None:
         self._sources, self._place = sources, place
         self._imports: dict[str, tuple[str, str | None]] = {}
 
@@ -293,8 +293,8 @@ def _digest(text: str) -> str:
 
 
 @cache
-def _sources() -> Sources:
-    return Sources(paths.PACKAGE, paths.kernel_folder())
+def _sources() -> SourceTree:
+    return SourceTree(paths.PACKAGE, paths.kernel_folder())
 
 
 @cache

@@ -34,7 +34,7 @@ _PADDING = 12  # pixels from the outermost points to the ends of an axis
 _LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
 _BAR, _BAR_LABEL = 20, 240  # pixels from bar to bar; of a label beside it at most
 # What is told of a point or a tile, by the name in its data.
-TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "again"}
+TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "to repeat"}
 _SOURCES = {"interval": "b", "command": "c"}  # which of these are worked out from what
 _CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there
 _DIGITS = 5  # that a chart's data keep

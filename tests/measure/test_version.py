@@ -10,7 +10,7 @@ from gpubench import registry
 from gpubench.devices import Device
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.versions import version_of as version_of_record
-from gpubench.measure.version import Sources, version_of
+from gpubench.measure.version import SourceTree, version_of
 from gpubench.studies import runner
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import load_study
@@ -71,7 +71,7 @@ def version(folder: Path, changes: dict[str, str], name: str = "some-sort") -> s
             path = folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    return Sources(folder / "gpubench", folder / "kernels").version([name], "cuda")
+    return SourceTree(folder / "gpubench", folder / "kernels").version([name], "cuda")
 
 
 def swapped(file: str, old: str, new: str) -> dict[str, str]:

@@ -304,7 +304,7 @@ ALLOWED = {
     "evidence/inputs.py": "simulation",
     "evidence/records.py": "destination distribution kept moved nulls order particles per_cell"
     " periodic ranks record_bytes records",
-    "evidence/results.py": "records",
+    "evidence/versions.py": "workload",
     "report/cells.py": "moved periodic ranks workload",
     "report/machines.py": "ranks",
     "report/maps.py": "distribution order particles per_cell",
