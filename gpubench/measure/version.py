@@ -30,8 +30,9 @@ NOT_TIMED = {
     "registry", "report", "simulate", "studies", "tasks", "verify",
 }  # fmt: skip
 DESCRIBES = {
-    "conformance_parameters", "declared", "loses", "name", "needs", "outcome", "replaces",
-    "sample_sizes", "source", "summary", "task_and_answer", "traffic_bytes", "variants",
+    "conformance_parameters", "declared", "library_part", "loses", "name", "needs", "outcome",
+    "replaces", "sample_sizes", "source", "structure", "summary", "task_and_answer",
+    "traffic_bytes", "variants",
 }  # fmt: skip
 _NAME = re.compile(r'^    name(?:: [^=]+)? = "([a-z0-9-]+)"', re.MULTILINE)
 _KERNEL = re.compile(r"[\w/]+\.(cu|cuh|cl|h)")
