@@ -53,6 +53,26 @@ class StudyRun:
         """Whether its times are those of whole steps of a workload."""
         return any(place.workload for _, place in self.cells)
 
+    @cached_property
+    def has_graphs(self) -> bool:
+        """Whether anything was timed as a graph, so that times are of the device alone."""
+        return any(cell.is_timed("graph") for cell in self.timed)
+
+    @property
+    def clock(self) -> str:
+        """By which times what is shown is compared, in a few words."""
+        return "by device time" if self.has_graphs else "as launched"
+
+    @property
+    def timing(self) -> str:
+        """The same in a sentence."""
+        if self.has_graphs:
+            return (
+                "Compared by device time (CUDA graph replay); what no graph holds, as launched from"
+                " Python, beside the fastest as launched."
+            )
+        return "Compared as launched from Python: no CUDA graph was timed here."
+
     @property
     def unit(self) -> str:
         """What its times are shown in: milliseconds, or as published where that is per record."""
@@ -121,8 +141,12 @@ class StudyRun:
 
         A tie goes to the subject that the study names first.
         """
-        by_place = grouped(cells, lambda cell: cell.place)
-        wins = Counter(min(own, key=lambda c: c.median_ms).subject for own in by_place.values())
+        able = (cell for cell in cells if cell.device_rank is not None)
+        by_place = grouped(able, lambda cell: cell.place)
+        wins = Counter(
+            min(own, key=lambda cell: cell.standing.time.median).subject
+            for own in by_place.values()
+        )
         return max(self.subjects, key=lambda s: wins[s]) if wins else None
 
     @cached_property

@@ -103,7 +103,8 @@ def comparison(run: StudyRun) -> Table:
     def speed_up(each: tuple[Way, MeasurementRow], time: str) -> Item:
         way, cell = each
         one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
-        return number(ratio(getattr(one, time, None), getattr(cell, time)))
+        alike = one.modes.get(cell.mode) if one else None  # never a graph beside a launch
+        return number(ratio(getattr(alike, time, None), getattr(cell, time)))
 
     name = run.labels[subject] if subject else ""
     return Table.of(

@@ -36,13 +36,11 @@ class Quantity:
 
     what: frames_per_s, frame_ms, or speed_up (over one rank, of frames).
     ranks, decomposition: see specs.Simulation.
-    algorithm: which of ours it belongs beside, where that is not the table's.
     """
 
     what: str
     ranks: int | None = None
     decomposition: str | None = None
-    algorithm: str | None = None
 
 
 @dataclass(frozen=True)
@@ -276,8 +274,7 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
     """
     families = problems.problems()
     published = study.published
-    own = [q.algorithm for q in published.quantities if q.algorithm] if published else []
-    for name in (published.algorithm, *published.algorithms, *own) if published else ():
+    for name in (published.algorithm, *published.algorithms) if published else ():
         if name not in algorithms:
             raise StudyError(f"{study.name}.toml: no algorithm {name!r}; {registry.OWN}")
     sweeps = [*study.sweeps, *(sweep.quickened() for sweep in study.sweeps)]
