@@ -20,7 +20,7 @@ from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
-from gpubench.report.rankings import Race, Searches, is_open, moved_share, task
+from gpubench.report.rankings import Race, Searches, moved_share, tied
 from gpubench.report.vega import FigurePart
 
 _REACH = 1.0  # of a tile beyond the last input of a row, in doublings
@@ -29,18 +29,22 @@ _HATCHES = ((0, 0, 1, 1), (0, 0.5, 0.5, 1), (0.5, 0, 1, 0.5))  # within a tile o
 _ROOM = 36  # pixels of a tile that bears its margin
 _HEIGHT = 330  # pixels
 _OPEN = "isValid(datum.open)"  # of a tile, to Vega
+_ALONE = "only one measured"
 _TOLD = {
-    "fastest": "fastest", "time": "median", "next": "next", "open": "inconclusive",
+    "fastest": "fastest", "time": "median", "next": "next", "open": "no winner",
     "input": "input", **vega.TOLD,
 }  # fmt: skip
 
 
-def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> FigurePart | None:
-    """Draw what is fastest at a task on each input; None where too few were timed."""
-    kinds = _kinds(searches, task)
+def figure(
+    searches: Searches, question: str, slug: str, height: int = _HEIGHT
+) -> FigurePart | None:
+    """Draw what is fastest at a question on each input; None where too few were compared."""
+    kinds = _kinds(searches, question)
     races = [race for own in kinds.values() for race in own]
-    if len(races) < _LEAST:
+    if len(races) < _LEAST or all(len(race) == 1 for race in races):
         return None
+    task = races[0][0].task
     levels = sorted(set(map(_level, races)))
     tiles = [
         tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own, levels)
@@ -49,15 +53,16 @@ def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> F
     axes = _axes(sizes, levels, tiles, task == "update")
     with debug_mode(False):
         spec = _spec(searches, list(kinds), tiles, axes, height)
-    said = Captioned(f"{slug}-map-{task}", f"Fastest: {task} ({TASKS[task]})", "")
+    title = f"Fastest {searches.run.clock}: {question} ({TASKS[task]})"
+    said = Captioned(f"{slug}-map-{formats.slug(question)}", title, "")
     return FigurePart(said, spec, _words(races, tiles), is_map=True)
 
 
-def _kinds(searches: Searches, task: str) -> dict[str, list[Race]]:
-    """Return the races of a task by what the switch calls them, the most inputs first."""
+def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
+    """Return the races of a question by what the switch calls them, the most inputs first."""
     found: dict[str, dict[tuple[object, ...], Race]] = {}
-    for race in searches.by_task.get(task, []):
-        place = race[0].place
+    for race in searches.by_question.get(question, []):
+        place, task = race[0].place, race[0].task
         if (moved_share(place) is not None) != (task == "update"):
             continue
         words = ", ".join(AXES[n].say(getattr(place, n)) for n in ("distribution", "order"))
@@ -103,21 +108,22 @@ def _told(searches: Searches, race: Race) -> dict[str, Any]:
     where = (
         f"{formats.count(place.particles or 0)} particles, {AXES['per_cell'].say(place.per_cell)}"
     )
-    if task(winner) == "update":
+    if winner.task == "update":
         where += f", {_level(race):g} % moved"
     told = {
         "n": winner.subject.algorithm,
         "fastest": f"{winner.subject.algorithm} {winner.subject.form}",
-        "time": f"{formats.significant(winner.median_ms)} ms",
+        "time": f"{formats.significant(winner.median_ms)} ms, {winner.how}",
         "interval": f"{low} to {high} ms",
         "input": where,
         **winner.told,
     }
-    if len(race) > 1:
-        told["t"] = formats.ratio(race[1].over_first.value)
-        told["next"] = f"{race[1].subject.algorithm} {told['t']}"
-    if is_open(race):
-        told["open"] = "within the uncertainty"
+    if len(race) == 1:
+        return told | {"open": _ALONE}
+    told["t"] = formats.ratio(race[1].standing.ratio.value)
+    told["next"] = f"{race[1].subject.algorithm} {told['t']}, {race[1].how}"
+    if others := tied(race):
+        told["open"] = f"may be as fast: {formats.listing(others)}"
     elif missing := searches.missing(race):
         told["open"] = f"not timed, fast nearby: {formats.listing(missing)}"
     return told
@@ -213,5 +219,7 @@ def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:
     """Say in words how many inputs each wins."""
     settled = Counter(tile["n"] for tile in tiles if "open" not in tile)
     parts = [f"{name} on {count}" for name, count in settled.most_common()]
-    parts.append(f"inconclusive on {len(races) - settled.total()}")
+    alone = sum(tile.get("open") == _ALONE for tile in tiles)
+    parts.append(f"inconclusive on {len(races) - settled.total() - alone}")
+    parts += [f"{_ALONE} on {alone}"] if alone else []
     return f"Fastest of {len(races)} inputs: {', '.join(parts)}."
