@@ -100,11 +100,12 @@ def build(
         alert = _CPU if machine.is_cpu else ""
         title = f"Studies on {machine.device_name}"
         by_machine.append(Section(title=title, level=2, alert=alert, tables=_overview(own)))
+    studied = {stem: own[0].run.study for stem, own in told.items()}
     studies = [
-        Page(stem, own[0].run.study.title, own[0].run.study.question or "", [
-            section for each in own for section in each.sections
+        Page(stem, study.title, f"{study.question} {study.note}".strip(), [
+            section for each in told[stem] for section in each.sections
         ])
-        for stem, own in told.items()
+        for stem, study in studied.items()
     ]  # fmt: skip
     made = (simulations.page(simulated), checks.page(checked), calibrations.page(calibrated))
     others = [page for page in made if page.sections]
@@ -147,12 +148,9 @@ def _of_front(
     machine: Machine, run: StudyRun, answers: Sequence[Section], page: str, in_full: bool
 ) -> list[Section]:
     """Return the answers of one machine: in full, or in a line with what to take for each task."""
-    said = "all maps"
-    if not in_full:
-        said = "; ".join(
-            f"{each.title.lower()}: {each.verdict.lower()}" for each in answers if each.verdict
-        )
-    links = {f"On {machine.device_name} {run.clock}, {run.dates}: {said or 'all maps'}": page}
+    shown = () if in_full else (each for each in answers if each.verdict)
+    rules = "; ".join(f"{each.title.lower()}: {each.verdict.lower()}" for each in shown)
+    links = {f"On {machine.device_name} {run.clock}, {run.dates}: {rules or 'all maps'}": page}
     first = Section(alert=_CPU if machine.is_cpu else "", links=links)
     return [first, *answers] if in_full else [first]
 
@@ -206,7 +204,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     subjects, notes = tables.subjects(run)
     launched, launched_notes = tables.launched(run)
     kind = tables.kind(run)
-    first = [steps.workloads(run), tables.resorts(run), *tables.outcomes(run)]
+    first = [tables.resorts(run), *tables.outcomes(run)]
     first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [
@@ -243,6 +241,7 @@ def _overview(told: Sequence[Told]) -> list[Table]:
 
 
 def _group(told: Told) -> str:
-    run = told.run
-    kinds = (run.study.published is not None, run.study.views is not None, run.is_simulation, True)
+    study = told.run.study
+    is_simulation = any(place.workload for place in told.run.by_place)
+    kinds = (study.published is not None, study.views is not None, is_simulation, True)
     return _GROUPS[kinds.index(True)]

@@ -48,11 +48,6 @@ class StudyRun:
         measured = (cell.ranked.measurement for cell in every)
         return _dates({max(_day(t.results) for t in each.timings) for each in measured})
 
-    @property
-    def is_simulation(self) -> bool:
-        """Whether its times are those of whole steps of a workload."""
-        return any(place.workload for _, place in self.cells)
-
     @cached_property
     def has_graphs(self) -> bool:
         """Whether anything was timed as a graph, so that times are of the device alone."""
@@ -66,12 +61,12 @@ class StudyRun:
     @property
     def timing(self) -> str:
         """The same in a sentence."""
-        if self.has_graphs:
-            return (
-                "Compared by device time (CUDA graph replay); what no graph holds, as launched from"
-                " Python, beside the fastest as launched."
-            )
-        return "Compared as launched from Python: no CUDA graph was timed here."
+        if not self.has_graphs:
+            return "Compared as launched from Python: no CUDA graph was timed here."
+        return (
+            "Compared by device time (CUDA graph replay); what no graph holds, as launched from"
+            " Python, with the fastest as launched."
+        )
 
     @property
     def unit(self) -> str:
@@ -161,7 +156,8 @@ class StudyRun:
     @cached_property
     def kind(self) -> dict[str, Any]:
         """The commonest kind of input, with as few ranks as there are."""
-        return usual([place for _, place in self.cells])
+        kinds = (tuple(p.kind.items()) for p in _fewest_ranks([place for _, place in self.cells]))
+        return dict(Counter(kinds).most_common(1)[0][0])
 
     def find(self, subject: Variant, **axes: object) -> MeasurementRow | None:
         """Return a subject's cell at these values, of common sizes and the usual kind if it can."""
@@ -271,9 +267,3 @@ def _fewest_ranks(places: Sequence[InputAxes]) -> list[InputAxes]:
     """Return those places of simulations that have the fewest ranks, and all others."""
     fewest = min((place.ranks for place in places if place.ranks is not None), default=None)
     return [place for place in places if place.ranks in (None, fewest)]
-
-
-def usual(places: Sequence[InputAxes]) -> dict[str, Any]:
-    """Return the commonest kind of some places, with as few ranks as there are."""
-    kinds = (tuple(place.kind.items()) for place in _fewest_ranks(places))
-    return dict(Counter(kinds).most_common(1)[0][0])

@@ -46,9 +46,7 @@ def figure(
         return None
     task = races[0][0].task
     levels = sorted(set(map(_level, races)))
-    tiles = [
-        tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own, levels)
-    ]
+    tiles = [tile for at, own in enumerate(kinds.values()) for tile in _tiles(at, own, levels)]
     sizes = sorted({race[0].place.particles or 1 for race in next(iter(kinds.values()))})
     axes = _axes(sizes, levels, tiles, task == "update")
     with debug_mode(False):
@@ -88,9 +86,7 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     return dict(zip(known, pairwise(ends), strict=True))
 
 
-def _tiles(
-    searches: Searches, kind: int, races: Sequence[Race], levels: Sequence[float]
-) -> Iterator[dict[str, Any]]:
+def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterator[dict[str, Any]]:
     """Yield a tile for each race of a kind; levels: the rows, from below."""
     for level, row in grouped(races, _level).items():
         sizes = [math.log2(race[0].place.particles or 1) for race in row]
@@ -98,10 +94,10 @@ def _tiles(
         for size, race in zip(sizes, row, strict=True):
             left, right = across[size]
             place = {"p": kind, "x0": left, "x1": right, "y0": at - 0.5, "y1": at + 0.5}
-            yield place | _told(searches, race)
+            yield place | _told(race)
 
 
-def _told(searches: Searches, race: Race) -> dict[str, Any]:
+def _told(race: Race) -> dict[str, Any]:
     """Return what a tile shows and says."""
     winner, place = race[0], race[0].place
     low, high = map(formats.significant, (winner.low_ms, winner.high_ms))
@@ -124,8 +120,6 @@ def _told(searches: Searches, race: Race) -> dict[str, Any]:
     told["next"] = f"{race[1].subject.algorithm} {told['t']}, {race[1].how}"
     if others := tied(race):
         told["open"] = f"may be as fast: {formats.listing(others)}"
-    elif missing := searches.missing(race):
-        told["open"] = f"not timed, fast nearby: {formats.listing(missing)}"
     return told
 
 
@@ -192,27 +186,20 @@ def _axes(
 ) -> tuple[Any, Any]:
     """Return both encodings; sizes: of the inputs that are shown first."""
 
-    def scale(low: float, high: float) -> Any:
+    def ends(which: str) -> Any:
+        low, high = (f(tile[f"{which}{end}"] for tile in tiles) for f, end in ((min, 0), (max, 1)))
         return alt.Scale(domain=[low, high], nice=False, zero=False)
 
     at, rows = [math.log2(size) for size in sizes], list(range(len(levels)))
-    x = alt.X(
-        "x0:Q",
-        scale=scale(min(tile["x0"] for tile in tiles), max(tile["x1"] for tile in tiles)),
-        axis=alt.Axis(
-            title="particles", values=at, labelExpr=vega.among(at, list(map(formats.power, sizes)))
-        ),
-    )
-    y = alt.Y(
-        "y0:Q",
-        scale=scale(-0.5, len(levels) - 0.5),
-        axis=alt.Axis(
-            title="% that changed cells" if is_moved else "particles per cell", values=rows,
-            tickCount=len(rows), grid=False, labelOverlap=False,
-            labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
-        ),
+    of_sizes = vega.among(at, list(map(formats.power, sizes)))
+    across = alt.Axis(title="particles", values=at, labelExpr=of_sizes)
+    upwards = alt.Axis(
+        title="% that changed cells" if is_moved else "particles per cell", values=rows,
+        tickCount=len(rows), grid=False, labelOverlap=False,
+        labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
     )  # fmt: skip
-    return x, y
+    x = alt.X("x0:Q", scale=ends("x"), axis=across)
+    return x, alt.Y("y0:Q", scale=ends("y"), axis=upwards)
 
 
 def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-// Charts, and tables that sort and filter. `vegaEmbed` is of the bundle before this.
+// Charts. `vegaEmbed` is of the bundle before this.
 (() => {
   "use strict";
   const config = "@config";
@@ -16,59 +16,5 @@
     place.dataset.drawn = "yes";
   }
 
-  // 2¹⁸, 1,048,576, 8.39 MB, 1.9×: as numbers; what is no number comes last.
-  const raised = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-  const units = { bytes: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 };
-  function value(cell) {
-    const text = (cell?.firstChild?.textContent ?? "").trim();
-    const power = text.match(/^2([⁰¹²³⁴⁵⁶⁷⁸⁹]+)/);
-    if (power) return 2 ** Number([...power[1]].map((digit) => raised.indexOf(digit)).join(""));
-    const number = text.replaceAll(",", "").replace("−", "-").match(/^(-?[\d.]+)\s*(\w*)/);
-    return number ? Number(number[1]) * (units[number[2]] ?? 1) : NaN;
-  }
-
-  function compare(one, other) {
-    const [a, b] = [value(one), value(other)];
-    if (isNaN(a) && isNaN(b)) return (one?.textContent ?? "").localeCompare(other?.textContent ?? "");
-    if (isNaN(a) || isNaN(b)) return isNaN(a) ? Infinity : -Infinity;
-    return a - b;
-  }
-
-  function sortable(table) {
-    const headings = [...table.tHead.rows].at(-1).cells, body = table.tBodies[0];
-    [...headings].forEach((heading, column) => {
-      heading.innerHTML = `<button type="button">${heading.innerHTML}</button>`;
-      heading.firstChild.addEventListener("click", () => {
-        const down = heading.ariaSort === "ascending";
-        for (const each of headings) each.ariaSort = null;
-        heading.ariaSort = down ? "descending" : "ascending";
-        const rows = [...body.rows].sort((one, other) => {
-          const order = compare(one.cells[column], other.cells[column]);
-          return Number.isFinite(order) && down ? -order : order;
-        });
-        body.append(...rows);
-      });
-    });
-  }
-
-  function filterable(table) {
-    const box = document.createElement("input");
-    Object.assign(box, { type: "search", placeholder: "Filter rows", className: "filter" });
-    box.setAttribute("aria-label", `Filter rows: ${table.getAttribute("aria-label")}`);
-    box.addEventListener("input", () => {
-      const words = box.value.toLowerCase().split(/\s+/);
-      for (const row of table.tBodies[0].rows) {
-        const text = row.textContent.toLowerCase();
-        row.hidden = !words.every((word) => text.includes(word));
-      }
-    });
-    table.closest(".scroll").before(box);
-  }
-
-  for (const table of document.querySelectorAll(".scroll > table")) {
-    const rows = table.tBodies[0]?.rows.length ?? 0;
-    if (rows > 1) sortable(table);
-    if (rows > 10) filterable(table);
-  }
   for (const figure of document.querySelectorAll("figure:has(> .chart)")) draw(figure);
 })();

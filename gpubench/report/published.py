@@ -221,14 +221,14 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     """
     [grid] = matches(run, published, paper_forms(run, published))
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
-    theirs, here = [], []
-    for over, name in enumerate(published.algorithms):
-        if name != published.algorithm:
-            under = max((i for i in own if i < over), default=own[0])
-            theirs += [line[over].theirs / line[under].theirs for line in grid]
-            pairs = ((line[over].here, line[under].here) for line in grid)
-            here += [one / other for one, other in pairs if one and other]
-    return theirs, here
+    pairs = [
+        (line[over], line[max((i for i in own if i < over), default=own[0])])
+        for over, name in enumerate(published.algorithms)
+        if name != published.algorithm
+        for line in grid
+    ]
+    theirs = [over.theirs / under.theirs for over, under in pairs]
+    return theirs, [over.here / under.here for over, under in pairs if over.here and under.here]
 
 
 # Rows of the front page.

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpubench.evidence.crossover import Ratio
 from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.report.cells import InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import ANSWERS
-
-CONTENDER = 1.25  # times the winner's time, below which one might win nearby
-_NEAR = 2.0  # doublings
 
 # Equal work on one input: the fastest form of each algorithm, fastest first.
 Race = Sequence[MeasurementRow]
@@ -108,35 +101,6 @@ class Searches:
         raced = {cell.subject.algorithm for race in self.races for cell in race}
         return sorted(named, key=lambda name: (name not in raced, -wins[name]))
 
-    def missing(self, race: Race) -> list[str]:
-        """Return what was not timed in a race, as a study stops it, but might have won it.
-
-        That is what was within CONTENDER of the winner on the nearest input of the same task,
-        distribution and order on which it was timed, if that is near enough.
-        """
-        own = {cell.subject.algorithm for cell in race}
-        here = np.array(_position(race[0].place))
-        found = []
-        for name, points in self._points[_alike(race)].items():
-            if name not in own:
-                apart = np.abs(points[:, :2] - here).sum(axis=1)
-                nearest = np.lexsort((points[:, 2], apart))[0]
-                if apart[nearest] <= _NEAR and points[nearest, 2] < CONTENDER:
-                    found.append(name)
-        return [name for name in self.algorithms if name in found]
-
-    @cached_property
-    def _points(self) -> dict[tuple[object, ...], dict[str, NDArray[np.float64]]]:
-        """Where each algorithm was timed, of races that are alike: position, time over the best."""
-        found = {}
-        for kind, alike in grouped(self.races, _alike).items():
-            cells = grouped((c for race in alike for c in race), lambda c: c.subject.algorithm)
-            found[kind] = {
-                name: np.array([(*_position(c.place), c.standing.ratio.value) for c in own])
-                for name, own in cells.items()
-            }
-        return found
-
     def comparisons(self, names: Collection[str]) -> list[Contest]:
         """Return ours and the best of others, wherever one of each was timed."""
         found = []
@@ -146,13 +110,3 @@ class Searches:
             if ours and others and (ratio := others[0].over(ours[0])) is not None:
                 found.append(Contest(ours[0], others[0], ratio))
         return found
-
-
-def _alike(race: Race) -> tuple[object, ...]:
-    place = race[0].place
-    return question(race[0]), place.distribution, place.order, place.destination, moved_share(place)
-
-
-def _position(place: InputAxes) -> tuple[float, float]:
-    """Return where an input lies, in doublings of particles and of occupancy."""
-    return math.log2(place.particles or 1), math.log2(place.per_cell or 1)

@@ -12,7 +12,7 @@ import numpy as np
 from gpubench.evidence.ranking import Rule, best_rule, single_choices
 from gpubench.report import formats, maps, tables, verdict
 from gpubench.report.axes import AXES, between, describe, sizes, varying
-from gpubench.report.cells import InputAxes, grouped
+from gpubench.report.cells import grouped
 from gpubench.report.figures import Chart, Curve, Point, Scale, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Row, Section, Table, number, words
@@ -142,16 +142,18 @@ def _equal_work(searches: Searches, name: str) -> Section:
 
 def _launched(searches: Searches) -> Section:
     """Return the times of the inputs of figures as they are called from Python."""
+    usual = {
+        (name, race[0].place)
+        for name, races in searches.by_question.items()
+        for race in _usual(races)[1]
+    }
+    shown = Searches(searches.run.only(lambda cell: (question(cell), cell.place) in usual))
     found: list[Table] = []
     notes: list[str] = []
-    for name, races in searches.by_question.items():
-        made, notes = _launched_at(searches.of(name), {race[0].place for race in _usual(races)[1]})
+    for name in searches.by_question:
+        made, notes = tables.launched(shown.of(name))
         found += [replace(table, caption=f"{name}, {table.caption}") for table in made]
     return Section(title=tables.LAUNCHED, tables=found, notes=notes if found else ())
-
-
-def _launched_at(run: StudyRun, places: Collection[InputAxes]) -> tuple[list[Table], list[str]]:
-    return tables.launched(run.only(lambda cell: cell.place in places))
 
 
 # Libraries.

@@ -46,10 +46,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
     title, label = "Phases of a step", "ns per particle and step"
     if are_shares:
         title, label = "Share of each task in a step", "% of the step"
-    caption = (
-        "Bars that are far longer than the shortest are cut off. Phases are timed by themselves"
-        " after the step, so they do not add up to it exactly."
-    )
+    caption = "Phases are timed by themselves after the step, so they do not add up to it exactly."
     return BarChart(f"{slug}-phases", title, caption, label, panels)
 
 

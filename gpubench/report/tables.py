@@ -18,7 +18,7 @@ from gpubench.report.scans import Scan, scans
 
 MEANINGS = {
     "graph": "device time (CUDA graph replay)",
-    "hot": "launched (called from Python, warm, back to back)",
+    "hot": "launched (called from Python, warm)",
     "cold": "cold (a buffer larger than the cache written before each launch)",
 }
 _MARKS = {"hot": "ˡ", "cold": "ᶜ"}
@@ -269,7 +269,7 @@ def oddities(run: StudyRun) -> list[str]:
 def troubles(run: StudyRun) -> Table:
     """Return what has no time, one row for each status and reason."""
     records = [record for record in run.records if record.status != "ok"]
-    groups = grouped(records, lambda record: (record.status, _reason(run, record)))
+    groups = grouped(records, lambda record: (record.status, str(record.reason)))
     rank = ("wrong", "failed", "skipped")
     return Table.of(
         "Measurements without a time",
@@ -284,15 +284,6 @@ def troubles(run: StudyRun) -> Table:
             "Reason": lambda each: words(each[0][1]),
         },
     )
-
-
-def _reason(run: StudyRun, record: Record) -> str:
-    """Say why there is no time; of a sweep that was not run as a whole, that the sweep is why."""
-    reason = str(record.reason)
-    requires = {f for s in run.study.sweeps if s.name == record.sweep for f in s.requires}
-    if any(reason.lower().startswith(f"needs {feature}") for feature in requires):
-        return f"the sweep {record.sweep} {reason}"
-    return reason
 
 
 def _where(records: Sequence[Record]) -> str:

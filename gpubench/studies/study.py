@@ -206,6 +206,7 @@ class Study:
         place of the size of the input.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
+    note: what a reader of its times must know, which its page begins with.
     text: of the file that it was read from.
     views: how a report presents a study of neighbour searches; None of all others.
     """
@@ -223,6 +224,7 @@ class Study:
     rates: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     phases: str = "time"
+    note: str = ""
     text: str = field(default="", compare=False, repr=False)
     views: Views | None = None
 
@@ -326,7 +328,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
     names = [sweep.name for sweep in sweeps]
     if len(set(names)) < len(names):
         raise StudyError(f"two sweeps have one name: {', '.join(names)}")
-    as_they_are = ("title", "question", "seed", "outcomes", "rates", "phases")
+    as_they_are = ("title", "question", "seed", "outcomes", "rates", "phases", "note")
     return Study(
         name=name,
         paper=data.get("paper"),

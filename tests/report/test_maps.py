@@ -90,17 +90,6 @@ def test_what_is_inconclusive_is_hatched_and_says_why(second: float, is_open: bo
     assert figure.description.endswith(f"inconclusive on {3 if is_open else 0}.")
 
 
-def test_a_win_where_one_close_nearby_was_not_timed_is_inconclusive() -> None:
-    records = [
-        search(name, "count", n, median=time)
-        for n, times in ((2**16, (1.0, 1.1, 3)), (2**18, (1.0, 1.1, 3)), (2**19, (1.0, None, 3)))
-        for name, time in zip("abc", times, strict=True)
-        if time is not None
-    ]
-    *_, last = tiles_of(map_of(records)).values()
-    assert last["open"] == "not timed, fast nearby: b"
-
-
 def test_a_tile_of_one_entrant_has_no_winner_and_says_so() -> None:
     records = [search("a", "count", n) for n in (2**12, 2**14, 2**16)]
     assert maps.figure(field_of(records), "count", "slug") is None

@@ -115,7 +115,7 @@ def test_headline_is_the_graph_replay_and_hot_is_marked_where_it_is_all_there_is
     hot = 1.2 * synthetic_time("bucket-sort", "host-loop", 2**16, 1)
     assert rows["atomic-list"][0].split()[0] == formats.significant(graph)
     assert rows["bucket-sort host-loop"][0].split()[0] == formats.significant(hot) + "ˡ"
-    note = "ˡ launched (called from Python, warm, back to back), where that is all there is"
+    note = "ˡ launched (called from Python, warm), where that is all there is"
     assert f"Timing: device time (CUDA graph replay); {note}" in gpu_page.text
 
 
@@ -662,7 +662,7 @@ def test_a_published_table_is_measured_in_one_mode_and_nothing_stands_in_for_wha
         (formats.significant(time), formats.ratio(value / time))
         for time, value in zip((scan, sort), values, strict=False)
     ]
-    assert best.notes[0] == "Timing: launched (called from Python, warm, back to back)."
+    assert best.notes[0] == "Timing: launched (called from Python, warm)."
     rows = list(published_tables.overview(run_of(made), "link"))
     assert [row.head.partition(": ")[2] for row in rows] == list(published.columns[:2])
     assert [item.text for item in rows[1].items[2:3]] == ["not measured"]

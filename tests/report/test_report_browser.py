@@ -164,40 +164,6 @@ def test_a_point_of_a_line_tells_its_interval_bound_and_command(
     assert found["command"] in " ".join(found["hover"].split())
 
 
-def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -> None:
-    found = told(
-        pages,
-        f"{STUDY}.html",
-        1400,
-        """
-        const table = document.querySelector("table[aria-label='4 per cell: ms by particles']");
-        const heads = [...[...table.tHead.rows].at(-1).cells].map((cell) => cell.textContent);
-        const median = heads.indexOf("2¹⁶");
-        const values = () => [...table.tBodies[0].rows]
-          .map((row) => parseFloat(row.cells[median].firstChild.textContent.replaceAll(",", "")));
-        const button = [...table.tHead.rows].at(-1).cells[median].querySelector("button");
-        button.click();
-        told.up = values();
-        button.click();
-        told.down = values();
-        told.sorted = button.closest("th").ariaSort;
-        const box = table.closest(".scroll").previousElementSibling;
-        box.value = "atomic-list parts=9";
-        box.dispatchEvent(new Event("input"));
-        const shown = [...table.tBodies[0].rows].filter((row) => !row.hidden);
-        told.all = shown.every((row) => row.textContent.includes("atomic-list"));
-        told.shown = shown.length;
-        """,
-        tmp_path,
-    )
-    up = [value for value in found["up"] if value is not None]
-    down = [value for value in found["down"] if value is not None]
-    assert up == sorted(up) and down == sorted(down, reverse=True)
-    assert found["up"][: len(up)] == up and found["down"][: len(down)] == down
-    assert found["sorted"] == "descending"
-    assert found["all"] and 0 < found["shown"] < len(found["up"])
-
-
 @pytest.mark.parametrize("page", ["index.html", "regimes.html"])
 def test_charts_fit_a_telephone(page: str, maps_folder: Path, tmp_path: Path) -> None:
     found = told(

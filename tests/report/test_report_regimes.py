@@ -275,23 +275,6 @@ def test_many_losses_are_told_by_task_with_their_share() -> None:
     assert said.startswith("Where a library wins: in “count”")
 
 
-def test_a_sweep_that_was_not_run_as_a_whole_is_why_there_is_no_time() -> None:
-    about: dict[str, Any] = {"study": "rivals", "status": "skipped", "sweep": "cpu-large"}
-    opencl = "needs OpenCL: run with --device opencl"
-    table = tables.troubles(
-        run_of(
-            [
-                search("vesin", "list-pairs", reason=opencl, **about),
-                search("warp-hash-grid", "list", reason="needs Warp: pip install", **about),
-            ]
-        )
-    )
-    assert {row.items[-1].text for row in table.rows} == {
-        f"the sweep cpu-large {opencl}",
-        "needs Warp: pip install",
-    }
-
-
 def test_what_is_wrong_did_not_run_or_is_a_replay_is_not_compared(folder: Path) -> None:
     tables = Page(folder.joinpath("rivals.html").read_text("utf-8")).tables
     assert ["vesin", "wrong", "wrong"] in tables["list, ms by particles"]
