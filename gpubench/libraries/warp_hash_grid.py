@@ -37,7 +37,7 @@ class WarpHashGrid(LibrarySearch):
 
     @classmethod
     def structure(cls) -> str:
-        return "hash-grid"
+        return "hashed"
 
     def prepare(self) -> None:
         self._warp = warp = Warp(self.device)

@@ -112,7 +112,7 @@ def paper_forms(run: StudyRun, published: Published) -> Forms:
 
 
 def best_forms(run: StudyRun, published: Published) -> Forms:
-    """Return the fastest form of each algorithm of a published table."""
+    """Return the best variant of each algorithm of a published table."""
     cells = grouped(run.timed, lambda cell: cell.subject.algorithm)
     return {
         name: run.winner(cells.get(name, ()))

@@ -17,7 +17,7 @@ ANSWERS = {
     "linked": "linked lists",
     "sorted": "sorted cells",
     "limited": "cells of limited size",
-    "hash-grid": "hash grids",
+    "hashed": "hash grids",
     "tree": "trees",
     "ordered": "filters that keep the order",
     "unordered": "filters that do not keep the order",

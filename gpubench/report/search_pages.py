@@ -25,7 +25,7 @@ _FEW = 2**16  # particles, of which comparisons are counted apart
 _USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
 
 
-class Answer(NamedTuple):
+class Choice(NamedTuple):
     """What to take for a task, with how often that is known to be slower; where; what it costs."""
 
     take: str
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
     costs: Table
 
 
-def answer(searches: Searches, task: str) -> Answer | None:
+def answer(searches: Searches, task: str) -> Choice | None:
     """Find the best rule of one line for a task, and what it and the best single choices cost.
 
     None where no algorithm ran on every input. The best costs least in the worst case, then on
@@ -66,7 +66,7 @@ def answer(searches: Searches, task: str) -> Answer | None:
     caption = f"Time of a choice over that of the fastest search, on {len(races)} inputs"
     costs = Table(caption, ["Choice", "median", "95th percentile", "worst"], rows)
     often, where = _slower(races, best)
-    return Answer(f"{take}: {often}", where, costs)
+    return Choice(f"{take}: {often}", where, costs)
 
 
 def _slower(races: Sequence[Race], rule: Rule) -> tuple[str, str]:
