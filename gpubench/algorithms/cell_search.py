@@ -56,6 +56,11 @@ class CellSearch(NeighbourSearch):
     forms: ClassVar[Mapping[str, Form]] = tasks("build", "count", "ten-counts", "list")
     source = "rozen2008, section 2.3, over the cell list's own source"
 
+    @classmethod
+    def structure(cls) -> str:
+        """Return what kind of answer the cell list has."""
+        return cls.cells.task_and_answer(next(iter(cls.cells.forms)))[1] or cls.name
+
     def prepare(self) -> None:
         self._cells = self.cells_for(self.device, self.particles, self.grid, self.parameters)
         self._query = query_of(self._cells, self.grid, self.cutoff, lists=self.task == "list")

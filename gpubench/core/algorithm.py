@@ -59,6 +59,7 @@ class Algorithm(ABC):
     needs: axes that every input for it must have, with their values.
     replaces: of an update, the algorithm that builds from nothing what it updates.
     loses: the name in `outcome` of how much the answer lacks, for what may lose a part of it.
+    library_part: what of the work is the library's, e.g. "sort", where the rest is ours.
     """
 
     name: ClassVar[str]
@@ -75,6 +76,7 @@ class Algorithm(ABC):
     needs: ClassVar[Mapping[str, Any]] = {}
     replaces: ClassVar[str | None] = None
     loses: ClassVar[str | None] = None
+    library_part: ClassVar[str | None] = None
 
     def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
         self.device = device
@@ -87,7 +89,7 @@ class Algorithm(ABC):
         """Return the fields of results that describe a form: reading them needs no algorithm.
 
         problem: what is asked. task: how far a search goes, see TASKS. answer: the kind of answer;
-        only what has the same problem, task and answer does equal work. replaces, loses: as above.
+        only what has the same problem, task and answer does equal work. The others: as above.
         """
         task, answer = cls.task_and_answer(form)
         return {
@@ -96,6 +98,7 @@ class Algorithm(ABC):
             "answer": answer,
             "replaces": cls.replaces,
             "loses": cls.loses,
+            "library_part": cls.library_part,
         }
 
     @classmethod

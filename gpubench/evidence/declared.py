@@ -1,6 +1,7 @@
 """What a record says of the algorithm behind it, so that reading it takes no algorithm.
 
-Records since 0.1 carry what their algorithm declares. `legacy.toml` says it of those before.
+Records since 0.1 carry what their algorithm declares. `legacy.toml` says it of those before, and
+overrules what was declared wrongly or not yet.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import structs
 
 from gpubench.evidence.records import Declared, Record
 
@@ -30,9 +33,10 @@ def declared(record: Record) -> Declared:
 
     A record of a step of a simulation declares that as its problem, whatever keeps the cells.
     """
-    if record.declared is not None:
-        return record.declared
-    return _before(record.algorithm, record.form, record.kind == "simulation")
+    found = record.declared
+    if found is None:
+        found = _before(record.algorithm, record.form, record.kind == "simulation")
+    return _overruled(found, record.algorithm)
 
 
 def group(record: Record) -> EqualWork:
@@ -70,6 +74,16 @@ def _before(algorithm: str, form: str, is_step: bool) -> Declared:
 
 
 @cache
+def _overruled(found: Declared, algorithm: str) -> Declared:
+    """Return what an algorithm declares with what `legacy.toml` says in its place."""
+    for row in legacy()["overruled"]:
+        said = {name: value for name, value in row.items() if name != "algorithm"}
+        if row["algorithm"] == algorithm and said.get("task", found.task) == found.task:
+            found = structs.replace(found, **said)
+    return found
+
+
+@cache
 def legacy() -> dict[str, Any]:
-    """Return what results of earlier versions do not say of themselves: `declared`, `figures`."""
+    """Return what earlier results do not say of themselves: `declared`, `overruled`, `figures`."""
     return tomllib.loads(LEGACY.read_text(encoding="utf-8"))

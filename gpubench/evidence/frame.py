@@ -82,6 +82,7 @@ def row_of(each: Ranked) -> dict[str, Any]:
         **each.group._asdict(),
         **{name: getattr(record, name) for name in Variant._fields},
         "library": record.library,
+        "library_part": declared(record).library_part,
         "replaces": declared(record).replaces,
         **record.axes,
         **{name: getattr(record, name) for name in ("mode", "status", "reason")},

@@ -38,7 +38,8 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
 
     problem: what is asked; None where it is not declared. task: how far a search goes. answer: its
     kind. replaces: of an update, the full build of what it updates. loses: the outcome that
-    counts what the answer lacks.
+    counts what the answer lacks. library_part: what of the work is a library's, where the rest is
+    ours.
     """
 
     problem: Name | None
@@ -46,6 +47,7 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
     answer: Name | None
     replaces: Name | None
     loses: Line | None
+    library_part: Name | None = None
 
 
 class Record(

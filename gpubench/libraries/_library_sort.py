@@ -91,6 +91,7 @@ class LibraryKeySort(KeySort):
 class LibrarySortSearch(SortedSearch):
     """Over the cells that a library's sort gives, with our cell ids and our query."""
 
+    library_part = "sort"
     forms: ClassVar[Mapping[str, Form]] = {
         task: Form(TASKS[task], CUDA, allocates=True) for task in SEARCHES
     }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from gpubench.core.algorithm import Form
 from gpubench.libraries._library import need
-from gpubench.libraries._library_sort import CUDA, LibraryKeySort, LibrarySort, LibrarySortSearch
+from gpubench.libraries._library_sort import LibraryKeySort, LibrarySort, LibrarySortSearch
 
 
 class CupyArgsort(LibrarySort):
@@ -39,7 +37,7 @@ class CupyArgsort(LibrarySort):
         return int(hook.peak)
 
     def outcome(self) -> dict[str, int | float | str]:
-        return {"ties": "the order within a cell is not promised"}
+        return {"ties": "stable: particles of a cell keep their order"}
 
 
 def _hook(cupy: Any) -> Any:
@@ -69,14 +67,14 @@ class CupyArgsortSearch(LibrarySortSearch):
 
 
 class CupyKeySort(LibraryKeySort):
-    """`cupy.sort` of keys alone; of pairs, `cupy.argsort` and `cupy.take`."""
+    """`cupy.sort` of keys alone; of pairs, `cupy.argsort` and `cupy.take`.
+
+    CuPy documents both as stable.
+    """
 
     name = "cupy-key-sort"
     summary = "cupy.sort of keys; pairs by cupy.argsort and cupy.take"
     source = "CuPy, cupy.sort, cupy.argsort"
-    forms: ClassVar[Mapping[str, Form]] = {
-        "sort": Form("the order of equal keys is not promised", CUDA, stable=False, allocates=True)
-    }
 
     def prepare(self) -> None:
         self._cupy: Any = need("cupy", "CuPy", "cuda13")

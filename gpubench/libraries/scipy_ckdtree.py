@@ -41,6 +41,10 @@ class ScipyCKDTree(HostSearch):
     _pairs: Any
     _list: Any
 
+    @classmethod
+    def structure(cls) -> str:
+        return "tree"
+
     def prepare(self) -> None:
         from scipy.spatial import cKDTree  # slow to import
 

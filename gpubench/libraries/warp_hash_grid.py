@@ -35,6 +35,10 @@ class WarpHashGrid(LibrarySearch):
         for task in ("build", "count", "ten-counts", "list")
     }
 
+    @classmethod
+    def structure(cls) -> str:
+        return "hashed"
+
     def prepare(self) -> None:
         self._warp = warp = Warp(self.device)
         self.library = name_with_version("warp-lang")

@@ -14,7 +14,7 @@ from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.frame import command_of, row_of
 from gpubench.evidence.pooling import grouped as grouped
 from gpubench.evidence.pooling import hashable
-from gpubench.evidence.ranking import MODES, Ranked, Variant
+from gpubench.evidence.ranking import MODES, Ranked, Standing, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, counts, sizes
@@ -97,10 +97,15 @@ class MeasurementRow:
         return mode in self.modes and self.modes[mode].ok
 
     @property
-    def over_first(self) -> Ratio:
-        """Its device time over that of the fastest that does equal work."""
+    def how(self) -> str:
+        """In a word, how it was timed."""
+        return "graph replay" if self.mode == "graph" else "launched"
+
+    @property
+    def standing(self) -> Standing:
+        """Where it stands by device time, of what does."""
         assert self.ranked.by_device_time is not None
-        return self.ranked.by_device_time.ratio
+        return self.ranked.by_device_time
 
     def over(self, other: MeasurementRow) -> Ratio | None:
         """Divide its time by another, in the first mode in which both have one."""
@@ -112,6 +117,7 @@ class MeasurementRow:
                 return ours.over(theirs)
         return None
 
+    # What `tables.timed` marks; whether the measurement's code is older belongs here too.
     @property
     def is_short(self) -> bool:
         """Whether samples are so short that what a measurement adds shows in them, if known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding
@@ -18,15 +18,16 @@ _DASHES = {"measured": 0, "fit": 1, "theory": 2}
 
 def page(found: Sequence[CheckResults]) -> Page:
     """Return the page of all runs of checks, in their order."""
-    counts = _verdicts(run for results in found for run in results.checks)
-    compared = counts["agrees"] + counts["differs"]
-    lead = f"{counts['agrees']} of {compared} quantities of the physics agree with their reference."
+    lead = _agree([run for results in found for run in results.checks], " of the physics")
     sections = [_section(index, results) for index, results in enumerate(found, 1)]
-    return Page("checks", "Checks of the physics", lead, sections)
+    return Page("checks", "Checks of the physics", f"{lead}.", sections)
 
 
-def _verdicts(runs: Iterable[CheckRun]) -> Counter[str]:
-    return Counter(verdict for run in runs for verdict in run.verdicts)
+def _agree(runs: Sequence[CheckRun], of: str = "") -> str:
+    """Say how many quantities agree with their reference."""
+    counts = Counter(verdict for run in runs for verdict in run.verdicts)
+    compared = counts["agrees"] + counts["differs"]
+    return f"{counts['agrees']} of {compared} quantities{of} agree with their reference"
 
 
 def _section(index: int, found: CheckResults) -> Section:
@@ -51,12 +52,11 @@ def _section(index: int, found: CheckResults) -> Section:
 
 
 def _sentences(found: CheckResults) -> list[str]:
-    counts = _verdicts(found.checks)
-    compared = counts["agrees"] + counts["differs"]
+    recorded = sum(verdict == "recorded" for run in found.checks for verdict in run.verdicts)
     said = [
-        f"{counts['agrees']} of {compared} quantities agree with their reference;"
-        f" {counts['recorded']} have none and are recorded. A quantity agrees where it is within"
-        f" the reference's tolerance and {physics_results.SIGMAS} standard errors of its own."
+        f"{_agree(found.checks)}; {recorded} have none and are recorded. A quantity agrees where it"
+        f" is within the reference's tolerance and {physics_results.SIGMAS} standard errors of its"
+        " own."
     ]
     said += [f"{run.name} came to no end: {run.failure}." for run in found.checks if run.failure]
     if found.size == "quick":

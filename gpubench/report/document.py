@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
-from gpubench.evidence.pooling import LAUNCHES_MS
 from gpubench.report import (
     calibrations,
     checks,
@@ -33,16 +32,15 @@ from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
-_ANSWER_HEIGHT = 240  # pixels of a map on the front page
+_ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
 _GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More studies")
 _METHOD = (
     "Times are of the device, between events around the launches alone. Every answer is checked"
     " before it is timed and again after; a wrong one never has a time. Intervals are 95 % of the"
-    " median. A graph replay counts where there is one, else warm launches, which Python may bound"
-    f" where they take less than {LAUNCHES_MS:g} ms.",
-    *tables.MEANINGS.values(),
+    " median. Device time is that of a replayed CUDA graph; what no graph holds is compared as"
+    " launched from Python, with the fastest as launched.",
 )
 
 
@@ -102,11 +100,12 @@ def build(
         alert = _CPU if machine.is_cpu else ""
         title = f"Studies on {machine.device_name}"
         by_machine.append(Section(title=title, level=2, alert=alert, tables=_overview(own)))
+    studied = {stem: own[0].run.study for stem, own in told.items()}
     studies = [
-        Page(stem, own[0].run.study.title, own[0].run.study.question or "", [
-            section for each in own for section in each.sections
+        Page(stem, study.title, f"{study.question} {study.note}".strip(), [
+            section for each in told[stem] for section in each.sections
         ])
-        for stem, own in told.items()
+        for stem, study in studied.items()
     ]  # fmt: skip
     made = (simulations.page(simulated), checks.page(checked), calibrations.page(calibrated))
     others = [page for page in made if page.sections]
@@ -138,9 +137,10 @@ def _answers(searches: Searches, slug: str) -> Iterator[Section]:
                 title=task.capitalize(),
                 level=2,
                 style="half",
-                verdict=f"Take {found[0]}" if found else "",
-                tables=[found[1]] if found else [],
+                verdict=f"Take {found.take}" if found else "",
+                tables=[found.costs] if found else [],
                 figures=[figure],
+                sentences=[found.slower_at] if found and found.slower_at else [],
             )
 
 
@@ -148,14 +148,9 @@ def _of_front(
     machine: Machine, run: StudyRun, answers: Sequence[Section], page: str, in_full: bool
 ) -> list[Section]:
     """Return the answers of one machine: in full, or in a line with what to take for each task."""
-    said = "every answer checked: all maps"
-    if not in_full:
-        tasks = grouped((each for each in answers if each.verdict), lambda each: each.verdict)
-        said = "; ".join(
-            f"{' and '.join(each.title.lower() for each in own)}: {verdict.lower()}"
-            for verdict, own in tasks.items()
-        )
-    links = {f"On {machine.device_name}, measured {run.dates}, {said or 'all maps'}": page}
+    shown = () if in_full else (each for each in answers if each.verdict)
+    rules = "; ".join(f"{each.title.lower()}: {each.verdict.lower()}" for each in shown)
+    links = {f"On {machine.device_name} {run.clock}, {run.dates}: {rules or 'all maps'}": page}
     first = Section(alert=_CPU if machine.is_cpu else "", links=links)
     return [first, *answers] if in_full else [first]
 
@@ -174,6 +169,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         slug=place,
         alert=_CPU if machine.is_cpu else "",
         verdict=gist,
+        sentences=[run.timing] if run.timed else [],
         links={
             f"Measured through {_BACK_ENDS[machine.backend]} {run.dates}": "index.html#machines",
             "How it was timed": "index.html#method",
@@ -206,8 +202,9 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     table = run.study.published
     drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)
+    launched, launched_notes = tables.launched(run)
     kind = tables.kind(run)
-    first = [steps.workloads(run), tables.resorts(run), *tables.outcomes(run)]
+    first = [tables.resorts(run), *tables.outcomes(run)]
     first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [
@@ -222,6 +219,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
         Section(
             title=f"Every algorithm{f' ({kind})' if kind else ''}", tables=subjects, notes=notes
         ),
+        Section(title=tables.LAUNCHED, tables=launched, notes=launched_notes if launched else ()),
     ]
 
 
@@ -243,6 +241,7 @@ def _overview(told: Sequence[Told]) -> list[Table]:
 
 
 def _group(told: Told) -> str:
-    run = told.run
-    kinds = (run.study.published is not None, run.study.views is not None, run.is_simulation, True)
+    study = told.run.study
+    is_simulation = any(place.workload for place in told.run.by_place)
+    kinds = (study.published is not None, study.views is not None, is_simulation, True)
     return _GROUPS[kinds.index(True)]

@@ -12,8 +12,8 @@ from gpubench.report.pages import NOTHING, Item, Table, words
 
 _NOTES = (
     "Driver, host and libraries are those of the newest run; results files have all of each run.",
-    "Overhead is what a warm sample takes in which nothing is launched. It is in every sample once,"
-    " however many launches the sample holds, and is not taken off.",
+    "Overhead is what a warm sample of nothing takes; each sample holds it once, and none is taken"
+    " off.",
 )
 # What is shown of a device or a host, and how.
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {

@@ -48,10 +48,25 @@ class StudyRun:
         measured = (cell.ranked.measurement for cell in every)
         return _dates({max(_day(t.results) for t in each.timings) for each in measured})
 
+    @cached_property
+    def has_graphs(self) -> bool:
+        """Whether anything was timed as a graph, so that times are of the device alone."""
+        return any(cell.is_timed("graph") for cell in self.timed)
+
     @property
-    def is_simulation(self) -> bool:
-        """Whether its times are those of whole steps of a workload."""
-        return any(place.workload for _, place in self.cells)
+    def clock(self) -> str:
+        """By which times what is shown is compared, in a few words."""
+        return "by device time" if self.has_graphs else "as launched"
+
+    @property
+    def timing(self) -> str:
+        """The same in a sentence."""
+        if not self.has_graphs:
+            return "Compared as launched from Python: no CUDA graph was timed here."
+        return (
+            "Compared by device time (CUDA graph replay); what no graph holds, as launched from"
+            " Python, with the fastest as launched."
+        )
 
     @property
     def unit(self) -> str:
@@ -121,8 +136,12 @@ class StudyRun:
 
         A tie goes to the subject that the study names first.
         """
-        by_place = grouped(cells, lambda cell: cell.place)
-        wins = Counter(min(own, key=lambda c: c.median_ms).subject for own in by_place.values())
+        able = (cell for cell in cells if cell.device_rank is not None)
+        by_place = grouped(able, lambda cell: cell.place)
+        wins = Counter(
+            min(own, key=lambda cell: cell.standing.time.median).subject
+            for own in by_place.values()
+        )
         return max(self.subjects, key=lambda s: wins[s]) if wins else None
 
     @cached_property
@@ -137,7 +156,8 @@ class StudyRun:
     @cached_property
     def kind(self) -> dict[str, Any]:
         """The commonest kind of input, with as few ranks as there are."""
-        return usual([place for _, place in self.cells])
+        kinds = (tuple(p.kind.items()) for p in _fewest_ranks([place for _, place in self.cells]))
+        return dict(Counter(kinds).most_common(1)[0][0])
 
     def find(self, subject: Variant, **axes: object) -> MeasurementRow | None:
         """Return a subject's cell at these values, of common sizes and the usual kind if it can."""
@@ -247,9 +267,3 @@ def _fewest_ranks(places: Sequence[InputAxes]) -> list[InputAxes]:
     """Return those places of simulations that have the fewest ranks, and all others."""
     fewest = min((place.ranks for place in places if place.ranks is not None), default=None)
     return [place for place in places if place.ranks in (None, fewest)]
-
-
-def usual(places: Sequence[InputAxes]) -> dict[str, Any]:
-    """Return the commonest kind of some places, with as few ranks as there are."""
-    kinds = (tuple(place.kind.items()) for place in _fewest_ranks(places))
-    return dict(Counter(kinds).most_common(1)[0][0])

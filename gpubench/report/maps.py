@@ -20,7 +20,7 @@ from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
-from gpubench.report.rankings import Race, Searches, is_open, moved_share, task
+from gpubench.report.rankings import Race, Searches, moved_share, tied
 from gpubench.report.vega import FigurePart
 
 _REACH = 1.0  # of a tile beyond the last input of a row, in doublings
@@ -29,35 +29,38 @@ _HATCHES = ((0, 0, 1, 1), (0, 0.5, 0.5, 1), (0.5, 0, 1, 0.5))  # within a tile o
 _ROOM = 36  # pixels of a tile that bears its margin
 _HEIGHT = 330  # pixels
 _OPEN = "isValid(datum.open)"  # of a tile, to Vega
+_ALONE = "only one measured"
 _TOLD = {
-    "fastest": "fastest", "time": "median", "next": "next", "open": "inconclusive",
+    "fastest": "fastest", "time": "median", "next": "next", "open": "no winner",
     "input": "input", **vega.TOLD,
 }  # fmt: skip
 
 
-def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> FigurePart | None:
-    """Draw what is fastest at a task on each input; None where too few were timed."""
-    kinds = _kinds(searches, task)
+def figure(
+    searches: Searches, question: str, slug: str, height: int = _HEIGHT
+) -> FigurePart | None:
+    """Draw what is fastest at a question on each input; None where too few were compared."""
+    kinds = _kinds(searches, question)
     races = [race for own in kinds.values() for race in own]
-    if len(races) < _LEAST:
+    if len(races) < _LEAST or all(len(race) == 1 for race in races):
         return None
+    task = races[0][0].task
     levels = sorted(set(map(_level, races)))
-    tiles = [
-        tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own, levels)
-    ]
+    tiles = [tile for at, own in enumerate(kinds.values()) for tile in _tiles(at, own, levels)]
     sizes = sorted({race[0].place.particles or 1 for race in next(iter(kinds.values()))})
     axes = _axes(sizes, levels, tiles, task == "update")
     with debug_mode(False):
         spec = _spec(searches, list(kinds), tiles, axes, height)
-    said = Captioned(f"{slug}-map-{task}", f"Fastest: {task} ({TASKS[task]})", "")
+    title = f"Fastest {searches.run.clock}: {question} ({TASKS[task]})"
+    said = Captioned(f"{slug}-map-{formats.slug(question)}", title, "")
     return FigurePart(said, spec, _words(races, tiles), is_map=True)
 
 
-def _kinds(searches: Searches, task: str) -> dict[str, list[Race]]:
-    """Return the races of a task by what the switch calls them, the most inputs first."""
+def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
+    """Return the races of a question by what the switch calls them, the most inputs first."""
     found: dict[str, dict[tuple[object, ...], Race]] = {}
-    for race in searches.by_task.get(task, []):
-        place = race[0].place
+    for race in searches.by_question.get(question, []):
+        place, task = race[0].place, race[0].task
         if (moved_share(place) is not None) != (task == "update"):
             continue
         words = ", ".join(AXES[n].say(getattr(place, n)) for n in ("distribution", "order"))
@@ -83,9 +86,7 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     return dict(zip(known, pairwise(ends), strict=True))
 
 
-def _tiles(
-    searches: Searches, kind: int, races: Sequence[Race], levels: Sequence[float]
-) -> Iterator[dict[str, Any]]:
+def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterator[dict[str, Any]]:
     """Yield a tile for each race of a kind; levels: the rows, from below."""
     for level, row in grouped(races, _level).items():
         sizes = [math.log2(race[0].place.particles or 1) for race in row]
@@ -93,33 +94,32 @@ def _tiles(
         for size, race in zip(sizes, row, strict=True):
             left, right = across[size]
             place = {"p": kind, "x0": left, "x1": right, "y0": at - 0.5, "y1": at + 0.5}
-            yield place | _told(searches, race)
+            yield place | _told(race)
 
 
-def _told(searches: Searches, race: Race) -> dict[str, Any]:
+def _told(race: Race) -> dict[str, Any]:
     """Return what a tile shows and says."""
     winner, place = race[0], race[0].place
     low, high = map(formats.significant, (winner.low_ms, winner.high_ms))
     where = (
         f"{formats.count(place.particles or 0)} particles, {AXES['per_cell'].say(place.per_cell)}"
     )
-    if task(winner) == "update":
+    if winner.task == "update":
         where += f", {_level(race):g} % moved"
     told = {
         "n": winner.subject.algorithm,
         "fastest": f"{winner.subject.algorithm} {winner.subject.form}",
-        "time": f"{formats.significant(winner.median_ms)} ms",
+        "time": f"{formats.significant(winner.median_ms)} ms, {winner.how}",
         "interval": f"{low} to {high} ms",
         "input": where,
         **winner.told,
     }
-    if len(race) > 1:
-        told["t"] = formats.ratio(race[1].over_first.value)
-        told["next"] = f"{race[1].subject.algorithm} {told['t']}"
-    if is_open(race):
-        told["open"] = "within the uncertainty"
-    elif missing := searches.missing(race):
-        told["open"] = f"not timed, fast nearby: {formats.listing(missing)}"
+    if len(race) == 1:
+        return told | {"open": _ALONE}
+    told["t"] = formats.ratio(race[1].standing.ratio.value)
+    told["next"] = f"{race[1].subject.algorithm} {told['t']}, {race[1].how}"
+    if others := tied(race):
+        told["open"] = f"may be as fast: {formats.listing(others)}"
     return told
 
 
@@ -186,32 +186,27 @@ def _axes(
 ) -> tuple[Any, Any]:
     """Return both encodings; sizes: of the inputs that are shown first."""
 
-    def scale(low: float, high: float) -> Any:
+    def ends(which: str) -> Any:
+        low, high = (f(tile[f"{which}{end}"] for tile in tiles) for f, end in ((min, 0), (max, 1)))
         return alt.Scale(domain=[low, high], nice=False, zero=False)
 
     at, rows = [math.log2(size) for size in sizes], list(range(len(levels)))
-    x = alt.X(
-        "x0:Q",
-        scale=scale(min(tile["x0"] for tile in tiles), max(tile["x1"] for tile in tiles)),
-        axis=alt.Axis(
-            title="particles", values=at, labelExpr=vega.among(at, list(map(formats.power, sizes)))
-        ),
-    )
-    y = alt.Y(
-        "y0:Q",
-        scale=scale(-0.5, len(levels) - 0.5),
-        axis=alt.Axis(
-            title="% that changed cells" if is_moved else "particles per cell", values=rows,
-            tickCount=len(rows), grid=False, labelOverlap=False,
-            labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
-        ),
+    of_sizes = vega.among(at, list(map(formats.power, sizes)))
+    across = alt.Axis(title="particles", values=at, labelExpr=of_sizes)
+    upwards = alt.Axis(
+        title="% that changed cells" if is_moved else "particles per cell", values=rows,
+        tickCount=len(rows), grid=False, labelOverlap=False,
+        labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
     )  # fmt: skip
-    return x, y
+    x = alt.X("x0:Q", scale=ends("x"), axis=across)
+    return x, alt.Y("y0:Q", scale=ends("y"), axis=upwards)
 
 
 def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:
     """Say in words how many inputs each wins."""
     settled = Counter(tile["n"] for tile in tiles if "open" not in tile)
     parts = [f"{name} on {count}" for name, count in settled.most_common()]
-    parts.append(f"inconclusive on {len(races) - settled.total()}")
+    alone = sum(tile.get("open") == _ALONE for tile in tiles)
+    parts.append(f"inconclusive on {len(races) - settled.total() - alone}")
+    parts += [f"{_ALONE} on {alone}"] if alone else []
     return f"Fastest of {len(races)} inputs: {', '.join(parts)}."

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gpubench.evidence.declared import EqualWork
-from gpubench.evidence.ranking import Variant
+from gpubench.evidence.ranking import MODES, Variant
 from gpubench.report import formats, steps
 from gpubench.report.axes import AXES
 from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table, words
-from gpubench.report.scans import words_of
+from gpubench.report.pages import Item, Row, Table, words
 from gpubench.report.tables import TIMES, modes, timed, unit_name
 from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
 
 Forms = Mapping[str, Variant | None]  # which subject stands for each algorithm
+_NOT_MEASURED = Item("not measured", "none")
 
 
 class Match(NamedTuple):
@@ -32,27 +31,40 @@ class Match(NamedTuple):
     better: float | None = None
 
 
-def matches(run: StudyRun, published: Published, forms: Forms) -> list[list[Match]]:
-    """Return the published table with what was measured: rows and columns as published."""
+def matches(
+    run: StudyRun, published: Published, *which: Forms, columns: Sequence[int] | None = None
+) -> list[list[list[Match]]]:
+    """Return the published table, or columns of it, with what was measured: once for each `which`.
 
-    def match(row: int, column: int) -> Match:
-        # A column with an algorithm of its own is of the table's where that was not measured.
-        for name in (column_algorithm(published, column), published.algorithm):
-            subject = forms.get(name)
-            cell = _cell(run, published, row, column, subject) if subject else None
-            is_other = cell and published.quantities and cell.place.workload != run.kind["workload"]
-            if cell and not is_other:
-                break
-        return _match(run, published, (row, column), None if is_other else cell)
-
-    columns = range(len(published.columns))
-    return [[match(row, column) for column in columns] for row in range(len(published.rows))]
+    An algorithm stands beside its own columns alone, in the form that is given. All is in one mode,
+    the first in which the most of it was timed.
+    """
+    columns = range(len(published.columns)) if columns is None else columns
+    rows = range(len(published.rows))
+    cells = [
+        [[_cell(run, published, row, column, forms) for column in columns] for row in rows]
+        for forms in which
+    ]
+    known = [cell for grid in cells for line in grid for cell in line if cell is not None]
+    mode = max(MODES, key=lambda mode: sum(cell.is_timed(mode) for cell in known))
+    return [
+        [
+            [
+                _match(run, published, (row, column), cell and cell.modes.get(mode))
+                for column, cell in zip(columns, line, strict=True)
+            ]
+            for row, line in enumerate(grid)
+        ]
+        for grid in cells
+    ]
 
 
 def _cell(
-    run: StudyRun, published: Published, row: int, column: int, subject: Variant
+    run: StudyRun, published: Published, row: int, column: int, forms: Forms
 ) -> MeasurementRow | None:
-    size = published.rows[row]
+    size, subject = published.rows[row], forms[column_algorithm(published, column)]
+    if subject is None:
+        return None
     if published.quantities:
         return steps.find(run, subject, steps.way_of(published.quantities[column]), size)
     axes = dict(published.axes) | {published.row_axis: size}
@@ -72,11 +84,8 @@ def _match(
         better = theirs * cell.unit_ms(published.unit) / cell.median_ms
         return Match(theirs, cell, cell.median_ms / cell.unit_ms(run.unit), better)
     what, frame_ms = published.quantities[at[1]].what, cell.frame_ms
-    if frame_ms is None:
+    if frame_ms is None or what == "speed_up":  # of which "Steps and frames" has each
         return Match(theirs, cell)
-    if what == "speed_up":
-        one = steps.find(run, cell.subject, steps.ALONE, published.rows[at[0]])
-        return Match(theirs, cell, steps.ratio(one.frame_ms if one else None, frame_ms))
     if what == "frames_per_s":
         return Match(theirs, cell, 1e3 / frame_ms, 1e3 / frame_ms / theirs)
     return Match(theirs, cell, frame_ms, theirs / frame_ms)
@@ -84,17 +93,30 @@ def _match(
 
 def column_algorithm(published: Published, index: int) -> str:
     """Return which of our algorithms the numbers of a published column belong beside."""
-    if published.quantities:
-        return published.quantities[index].algorithm or published.algorithm
     return published.algorithms[index] if published.algorithms else published.algorithm
 
 
-def paper_forms(run: StudyRun, published: Published) -> dict[str, Variant | None]:
-    """Return the forms that the paper describes: the first of each algorithm that a study names."""
-    first = {subject.algorithm: subject for subject in reversed(run.subjects)}
-    columns = range(len(published.columns))
-    return {name: first.get(name) for name in (column_algorithm(published, i) for i in columns)} | {
-        published.algorithm: first.get(published.algorithm)
+def paper_forms(run: StudyRun, published: Published) -> Forms:
+    """Return the forms that the paper describes: the first of each algorithm that a study names.
+
+    None of an algorithm that was not measured in that form: no other takes its place.
+    """
+    sweeps = (subject for sweep in run.study.sweeps for subject in sweep.subjects)
+    first: dict[str, str] = {}
+    for subject in (*run.study.subjects, *sweeps):
+        first.setdefault(subject.algorithm, subject.form)
+    return {
+        name: next((s for s in run.subjects if (s.algorithm, s.form) == (name, first[name])), None)
+        for name in {published.algorithm, *published.algorithms}
+    }
+
+
+def best_forms(run: StudyRun, published: Published) -> Forms:
+    """Return the best variant of each algorithm of a published table."""
+    cells = grouped(run.timed, lambda cell: cell.subject.algorithm)
+    return {
+        name: run.winner(cells.get(name, ()))
+        for name in {published.algorithm, *published.algorithms}
     }
 
 
@@ -122,12 +144,8 @@ def measured(run: StudyRun, published: Published) -> list[Table]:
     Once for the forms that the paper describes and, where they are others, once for the best.
     Empty where nothing of it was measured.
     """
-    paper = paper_forms(run, published)
-    by_name = grouped(run.timed, lambda cell: cell.subject.algorithm)
-    ours = {name: published.algorithm if published.quantities else name for name in paper}
-    best = {name: run.winner(by_name.get(own, ())) for name, own in ours.items()}
-    # An algorithm of a column counts only where it was measured.
-    is_best = matches(run, published, paper) == matches(run, published, best)
+    paper, best = paper_forms(run, published), best_forms(run, published)
+    is_best = paper == best
     which = "the paper's variant" + ", which is the best" * is_best
     tables = [_measured(run, published, paper, which)]
     if not is_best:
@@ -136,34 +154,32 @@ def measured(run: StudyRun, published: Published) -> list[Table]:
 
 
 def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> Table | None:
-    grid = matches(run, published, forms)
+    [grid] = matches(run, published, forms)
     every = [match for line in grid for match in line]
     if not any(match.cell for match in every):
         return None
-    marks, note = modes(match.cell for match in every)
+    marks, note = modes(match.cell for match in every if match.cell)
     rows = [
         Row(AXES[published.row_axis].count(row), [_item(match, marks) for match in line])
         for row, line in zip(published.rows, grid, strict=True)
     ]
-    labels = [
-        run.labels[subject] if (subject := forms[column_algorithm(published, i)]) else "not timed"
-        for i in range(len(published.columns))
-    ]
+    subjects = [forms[column_algorithm(published, i)] for i in range(len(published.columns))]
+    labels = [f": {run.labels[subject]}" if subject else "" for subject in subjects]
     notes = [note]
-    if several := sorted({steps.way_of(q).label for q in published.quantities if q.ranks}):
-        notes.append(f"{steps.FRAME} Several GPUs are {formats.listing(several)}.")
+    notes += [steps.FRAME] if published.quantities else []
     if any(match.better for match in every):
         notes.append(f"{TIMES}: times as fast as published ({published.device}).")
     used = dict.fromkeys(run.labels[match.cell.subject] for match in every if match.cell)
     shown = which if published.algorithms else f"{formats.listing(used)}, {which}"
-    columns = _columns(published, [f": {label}" for label in labels])
+    columns = _columns(published, labels)
     return Table(f"Measured: {shown}, {unit_name(run.unit)}", columns, rows, notes)
 
 
 def _item(match: Match, marks: Mapping[str, str]) -> Item:
+    if match.cell is None or (match.cell.ok and match.here is None):
+        return _NOT_MEASURED
     detail = formats.ratio(match.better) if match.better else ""
-    is_missing = match.cell is not None and match.cell.ok and match.here is None
-    return NOTHING if is_missing else timed(match.cell, marks, detail, value=match.here)
+    return timed(match.cell, marks, detail, value=match.here)
 
 
 def _columns(published: Published, labels: Sequence[str]) -> list[str]:
@@ -203,26 +219,29 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     Before it if there is one before, else after it: a table may hold both for several cards.
     Returns all ratios as published, and those of the paper's variants measured here.
     """
-    grid = matches(run, published, paper_forms(run, published))
+    [grid] = matches(run, published, paper_forms(run, published))
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
-    theirs, here = [], []
-    for over, name in enumerate(published.algorithms):
-        if name != published.algorithm:
-            under = max((i for i in own if i < over), default=own[0])
-            theirs += [line[over].theirs / line[under].theirs for line in grid]
-            pairs = ((line[over].cell, line[under].cell) for line in grid)
-            here += [one.over(other) for one, other in pairs if one and other]
-    return theirs, [ratio.value for ratio in here if ratio is not None]
+    pairs = [
+        (line[over], line[max((i for i in own if i < over), default=own[0])])
+        for over, name in enumerate(published.algorithms)
+        if name != published.algorithm
+        for line in grid
+    ]
+    theirs = [over.theirs / under.theirs for over, under in pairs]
+    return theirs, [over.here / under.here for over, under in pairs if over.here and under.here]
 
 
 # Rows of the front page.
 
 HEADINGS = ("Row", "Published", "Measured, variant of the paper", "Measured, best variant")
-BELOW = "Below each: the variant, and how many times faster than published, over all rows."
+BELOW = (
+    "Below each: the variant, its mode, one for a row, and how many times faster than published,"
+    " over all rows of its column."
+)
 
 
 def overview(run: StudyRun, link: str) -> Iterator[Row]:
-    """Yield a row for each kind of answer: one published value beside those measured.
+    """Yield a row for each algorithm of a published table: one value of it beside those measured.
 
     Below each stands how many times faster than published it is, from the least to the most over
     all rows of the published table.
@@ -230,23 +249,21 @@ def overview(run: StudyRun, link: str) -> Iterator[Row]:
     published = run.study.published
     if published is None:
         return
-    grid = matches(run, published, paper_forms(run, published))
+    which = paper_forms(run, published), best_forms(run, published)
     for head, columns in _told_columns(published):
-        shown = columns[len(columns) // 2]  # the middle one of several values of an axis
-        own = {(row, i): line[i] for row, line in enumerate(grid) for i in columns}
-        best = _best(run, published, own)
-        places = [row for found in best.values() for row, column in found if column == shown]
-        last = max(places, default=len(grid) - 1)
+        grids = matches(run, published, *which, columns=columns)
+        middle = len(columns) // 2  # of several values of an axis
+        found = [row for row, line in enumerate(grids[1]) if line[middle].here is not None]
+        last = max(found, default=len(published.rows) - 1)
+        shown = columns[middle]
         at = AXES[published.row_axis].say(published.rows[last])
         if not (published.algorithms or published.quantities):
             at += f", {AXES[published.column_axis].say(published.columns[shown])}"
         unit = "frames/s" if published.quantities else unit_name(published.unit)
         theirs = words(f"{published.texts[last][shown]} {unit}", published.device)
-        for group, found in best.items():
-            items = (_against(run, each, (last, shown), unit) for each in (own, found))
-            answer = words_of(group, best) if len(best) > 1 else head
-            title = ": ".join(filter(None, (run.study.title, answer)))
-            yield Row(title, [words(at), theirs, *items], link)
+        items = (_against(run, grid, grid[last][middle], unit) for grid in grids)
+        title = ": ".join(filter(None, (run.study.title, head)))
+        yield Row(title, [words(at), theirs, *items], link)
 
 
 def _told_columns(published: Published) -> Iterator[tuple[str, list[int]]]:
@@ -255,36 +272,20 @@ def _told_columns(published: Published) -> Iterator[tuple[str, list[int]]]:
         for index, quantity in enumerate(published.quantities):
             if quantity.what == "frames_per_s":
                 yield steps.way_of(quantity).label, [index]
-        return
-    names = [column_algorithm(published, i) for i in range(len(published.columns))]
-    columns = [i for i, name in enumerate(names) if name == published.algorithm]
-    yield "", columns[:1] if published.algorithms else columns  # one card of several
+    elif published.algorithms:
+        for name in dict.fromkeys(published.algorithms):  # one card of several
+            index = published.algorithms.index(name)
+            yield str(published.columns[index]), [index]
+    else:
+        yield "", list(range(len(published.columns)))
 
 
-def _best(
-    run: StudyRun, published: Published, own: Mapping[tuple[int, int], Match]
-) -> dict[EqualWork, dict[tuple[int, int], Match]]:
-    """Return the fastest of all that does equal work, of each kind of answer."""
-    best: dict[EqualWork, dict[tuple[int, int], Match]] = {}
-    for at, match in own.items():
-        ranked = run.ranked_at(match.cell.place) if match.cell else []
-        for group, alike in grouped(ranked, lambda cell: cell.ranked.group).items():
-            if match.cell and group.problem == match.cell.ranked.group.problem:
-                found = _match(run, published, at, alike[0])
-                if found.here is not None:
-                    best.setdefault(group, {})[at] = found
-    return best
-
-
-def _against(
-    run: StudyRun, found: Mapping[tuple[int, int], Match], at: tuple[int, int], unit: str
-) -> Item:
-    match = found.get(at)
-    better = [each.better for each in found.values() if each.better is not None]
-    if match is None or match.cell is None or match.here is None:
-        return NOTHING
+def _against(run: StudyRun, grid: Sequence[Sequence[Match]], match: Match, unit: str) -> Item:
+    if match.cell is None or match.here is None:
+        return words(_NOT_MEASURED.text)
+    better = [each.better for line in grid for each in line if each.better is not None]
     value = match.here
     if unit.startswith("µs ") and value < 1e-3:
         value, unit = 1e6 * value, f"ps {unit[3:]}"
-    label = run.labels[match.cell.subject]
-    return words(f"{formats.significant(value)} {unit}", f"{label}, {formats.span(better)}{TIMES}")
+    label = f"{run.labels[match.cell.subject]}, {match.cell.how}, {formats.span(better)}{TIMES}"
+    return words(f"{formats.significant(value)} {unit}", label)

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpubench.evidence.crossover import Ratio
-from gpubench.evidence.declared import group
 from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.report.cells import InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
-
-CONTENDER = 1.25  # times the winner's time, below which one might win nearby
-_NEAR = 2.0  # doublings
+from gpubench.report.scans import ANSWERS
 
 # Equal work on one input: the fastest form of each algorithm, fastest first.
 Race = Sequence[MeasurementRow]
 
 
-def task(cell: MeasurementRow) -> str:
-    """Return which question a cell answers; "" for steps of a simulation and other families.
+def question(cell: MeasurementRow) -> str:
+    """Return what a cell answers: its task, and of tasks with several products which it makes.
 
-    Where particles have moved, a count that rebuilds answers the same question as an update.
+    "" for steps of a simulation and other families. Where particles have moved, a count that
+    rebuilds answers the same question as an update.
     """
-    return "" if cell.place.workload is not None else group(cell.record).task or ""
+    answer = ANSWERS.get(cell.answer, cell.answer)
+    return ": ".join(filter(None, (cell.task, answer))) if cell.task else ""
 
 
 def moved_share(place: InputAxes) -> float | None:
@@ -39,15 +34,15 @@ def moved_share(place: InputAxes) -> float | None:
     return share
 
 
-def is_open(race: Race) -> bool:
-    """Say whether another one may be as fast as the winner."""
-    return any(cell.device_is_first for cell in race[1:])
+def tied(race: Race) -> list[str]:
+    """Return what may be as fast as the winner."""
+    return [cell.subject.algorithm for cell in race[1:] if cell.device_is_first]
 
 
 class Contest(NamedTuple):
-    """The best of ours and the best library in one race.
+    """The best of ours and the best of others in one race.
 
-    ratio: time of the library over that of ours, so that below 1 the library wins.
+    ratio: time of the other over that of ours, so that below 1 the other wins.
     """
 
     ours: MeasurementRow
@@ -62,33 +57,38 @@ class Searches:
     run: StudyRun
 
     def of(self, name: str) -> StudyRun:
-        """Return all that was tried of a task."""
-        return self.run.only(lambda cell: task(cell) == name)
+        """Return all that was tried of a question."""
+        return self.run.only(lambda cell: question(cell) == name)
 
     @cached_property
     def races(self) -> list[Race]:
         """What was ranked together, in the order of tasks, then of inputs as measured."""
         races = []
         for place in self.run.by_place:
-            ranked = (cell for cell in self.run.ranked_at(place) if task(cell))
+            ranked = (cell for cell in self.run.ranked_at(place) if question(cell))
             for alike in grouped(ranked, lambda cell: cell.ranked.group).values():
                 forms = grouped(alike, lambda cell: cell.subject.algorithm)
                 races.append([own[0] for own in forms.values()])
-        return sorted(races, key=lambda race: list(TASKS).index(task(race[0])))
+        return sorted(races, key=lambda race: list(TASKS).index(race[0].task))
 
     @cached_property
-    def by_task(self) -> dict[str, list[Race]]:
-        """The races of each task."""
-        return grouped(self.races, lambda race: task(race[0]))
+    def by_question(self) -> dict[str, list[Race]]:
+        """The races of each question."""
+        return grouped(self.races, lambda race: question(race[0]))
+
+    @cached_property
+    def hybrids(self) -> set[str]:
+        """Algorithms of which a library does a part, and ours the rest."""
+        return {c.subject.algorithm for c in self.run.cells.values() if c.library_part}
 
     @cached_property
     def rivals(self) -> set[str]:
-        """Algorithms whose work a library of others does."""
-        return {r.algorithm for r in self.run.records if r.library is not None}
+        """Algorithms whose work a library does."""
+        return {r.algorithm for r in self.run.records if r.library is not None} - self.hybrids
 
     def ours(self, race: Race) -> list[MeasurementRow]:
-        """Return what is ours in a race, fastest first."""
-        return [cell for cell in race if cell.subject.algorithm not in self.rivals]
+        """Return what is ours alone in a race, fastest first."""
+        return [c for c in race if c.subject.algorithm not in self.rivals | self.hybrids]
 
     @cached_property
     def algorithms(self) -> list[str]:
@@ -101,52 +101,12 @@ class Searches:
         raced = {cell.subject.algorithm for race in self.races for cell in race}
         return sorted(named, key=lambda name: (name not in raced, -wins[name]))
 
-    def missing(self, race: Race) -> list[str]:
-        """Return what was not timed in a race, as a study stops it, but might have won it.
-
-        That is what was within CONTENDER of the winner on the nearest input of the same task,
-        distribution and order on which it was timed, if that is near enough.
-        """
-        own = {cell.subject.algorithm for cell in race}
-        here = np.array(_position(race[0].place))
-        found = []
-        for name, points in self._points[_alike(race)].items():
-            if name not in own:
-                apart = np.abs(points[:, :2] - here).sum(axis=1)
-                nearest = np.lexsort((points[:, 2], apart))[0]
-                if apart[nearest] <= _NEAR and points[nearest, 2] < CONTENDER:
-                    found.append(name)
-        return [name for name in self.algorithms if name in found]
-
-    @cached_property
-    def _points(self) -> dict[tuple[object, ...], dict[str, NDArray[np.float64]]]:
-        """Where each algorithm was timed, of races that are alike: position, time over the best."""
-        found = {}
-        for kind, alike in grouped(self.races, _alike).items():
-            cells = grouped((c for race in alike for c in race), lambda c: c.subject.algorithm)
-            found[kind] = {
-                name: np.array([(*_position(c.place), c.over_first.value) for c in own])
-                for name, own in cells.items()
-            }
-        return found
-
-    @cached_property
-    def comparisons(self) -> list[Contest]:
-        """Ours and libraries, wherever one of each was timed."""
+    def comparisons(self, names: Collection[str]) -> list[Contest]:
+        """Return ours and the best of others, wherever one of each was timed."""
         found = []
         for race in self.races:
             ours = self.ours(race)
-            others = [cell for cell in race if cell.subject.algorithm in self.rivals]
+            others = [cell for cell in race if cell.subject.algorithm in names]
             if ours and others and (ratio := others[0].over(ours[0])) is not None:
                 found.append(Contest(ours[0], others[0], ratio))
         return found
-
-
-def _alike(race: Race) -> tuple[object, ...]:
-    place = race[0].place
-    return task(race[0]), place.distribution, place.order, place.destination, moved_share(place)
-
-
-def _position(place: InputAxes) -> tuple[float, float]:
-    """Return where an input lies, in doublings of particles and of occupancy."""
-    return math.log2(place.particles or 1), math.log2(place.per_cell or 1)

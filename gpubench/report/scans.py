@@ -17,6 +17,8 @@ ANSWERS = {
     "linked": "linked lists",
     "sorted": "sorted cells",
     "limited": "cells of limited size",
+    "hashed": "hash grids",
+    "tree": "trees",
     "ordered": "filters that keep the order",
     "unordered": "filters that do not keep the order",
     "stable": "stable sorts",

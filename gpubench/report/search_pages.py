@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from gpubench.evidence.ranking import best_rule, single_choices
+from gpubench.evidence.ranking import Rule, best_rule, single_choices
 from gpubench.report import formats, maps, tables, verdict
-from gpubench.report.axes import AXES
+from gpubench.report.axes import AXES, between, describe, sizes, varying
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Chart, Curve, Point, Scale, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Row, Section, Table, number, words
-from gpubench.report.rankings import Race, Searches, moved_share, task
+from gpubench.report.rankings import Race, Searches, moved_share, question
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
 _MOST_SINGLE = 3  # choices that are told beside the rule
+_FEW = 2**16  # particles, of which comparisons are counted apart
 _USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
 
 
-def answer(searches: Searches, task: str) -> tuple[str, Table] | None:
+class Choice(NamedTuple):
+    """What to take for a task, with how often that is known to be slower; where; what it costs."""
+
+    take: str
+    slower_at: str
+    costs: Table
+
+
+def answer(searches: Searches, task: str) -> Choice | None:
     """Find the best rule of one line for a task, and what it and the best single choices cost.
 
     None where no algorithm ran on every input. The best costs least in the worst case, then on
     average, over all inputs where nothing moved.
     """
-    found = searches.by_task.get(task, [])
+    found = searches.by_question.get(task, [])
     races = [race for race in found if moved_share(race[0].place) is None]
     races.sort(key=lambda race: race[0].place.count)
     times = [
-        (race[0].place.count, {c.subject.algorithm: c.median_ms for c in race}) for race in races
+        (race[0].place.count, {c.subject.algorithm: c.standing.time.median for c in race})
+        for race in races
     ]
     singles = single_choices(times)[:_MOST_SINGLE]
     if not singles:
@@ -48,11 +60,33 @@ def answer(searches: Searches, task: str) -> tuple[str, Table] | None:
         )
         for rule in (singles if best is singles[0] else [best, *singles])
     ]
-    said = f"{best.first} at every size"
+    take = f"{best.first} at every size"
     if best.up_to is not None:
-        said = f"{best.first} up to {formats.power(int(best.up_to))} particles, {best.above} above"
+        take = f"{best.first} up to {formats.power(int(best.up_to))} particles, {best.above} above"
     caption = f"Time of a choice over that of the fastest search, on {len(races)} inputs"
-    return said, Table(caption, ["Choice", "median", "95th percentile", "worst"], rows)
+    costs = Table(caption, ["Choice", "median", "95th percentile", "worst"], rows)
+    often, where = _slower(races, best)
+    return Choice(f"{take}: {often}", where, costs)
+
+
+def _slower(races: Sequence[Race], rule: Rule) -> tuple[str, str]:
+    """Say how often a rule is known to be slower than another choice, and where."""
+    taken = [
+        cell
+        for race in races
+        for cell in race
+        if cell.subject.algorithm
+        == (rule.first if rule.up_to is None or cell.place.count <= rule.up_to else rule.above)
+    ]
+    slower = [cell for cell in taken if cell.standing.ratio.low > 1]
+    if not slower:
+        return f"known slower on none of {len(races)} inputs", ""
+    worst = max(slower, key=lambda cell: cell.standing.ratio.value)
+    times = formats.ratio(worst.standing.ratio.value)
+    often = f"known slower on {len(slower)} of {len(races)} inputs, at worst {times}"
+    where = between((cell.place for cell in slower), sizes())
+    at = describe(worst.place, varying(cell.place for cell in taken))
+    return often, f"Slower at {where}; at worst at {at}."
 
 
 def gist(searches: Searches) -> str:
@@ -69,13 +103,16 @@ def sections(searches: Searches, slug: str) -> list[Section]:
     )
     views = searches.run.study.views
     if views is not None and views.first == "libraries":
-        work = (_equal_work(searches, task) for task in searches.by_task)
-        return [beside, *work, Section(tables=[libraries_table(searches)])]
-    tiled = [maps.figure(searches, task, slug) for task in searches.by_task]
+        work = (_equal_work(searches, name) for name in searches.by_question)
+        return [beside, *work, _launched(searches), Section(tables=[libraries_table(searches)])]
+    tiled = [maps.figure(searches, name, slug) for name in searches.by_question]
     moved = searches.of("update")
     steps = searches.run.only(lambda cell: cell.place.workload is not None)
     return [
-        Section(title="The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),
+        Section(
+            title=f"The fastest {searches.run.clock}, input by input",
+            figures=[drawn for drawn in tiled if drawn],
+        ),
         _along(moved, "Where particles have moved: update or rebuild", f"{slug}-moved", ("moved",)),
         _along(
             steps,
@@ -84,6 +121,7 @@ def sections(searches: Searches, slug: str) -> list[Section]:
             ("time_step", "skin"),
         ),
         beside,
+        _launched(searches),
     ]
 
 
@@ -95,63 +133,104 @@ def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Sect
     return Section(title=title, figures=figures, tables=[verdict.overtakings(part, axes)])
 
 
-def _equal_work(searches: Searches, task: str) -> Section:
-    """Return all that was tried of a task, ours and theirs."""
-    found, notes = tables.subjects(searches.of(task))
-    named = [replace(table, caption=f"{task}, {table.caption}") for table in found]
-    return Section(title=f"Equal work: {task}", tables=named, notes=notes)
+def _equal_work(searches: Searches, name: str) -> Section:
+    """Return all that was tried of a question, ours and theirs."""
+    found, notes = tables.subjects(searches.of(name))
+    named = [replace(table, caption=f"{name}, {table.caption}") for table in found]
+    return Section(title=f"Equal work: {name}", tables=named, notes=notes)
+
+
+def _launched(searches: Searches) -> Section:
+    """Return the times of the inputs of figures as they are called from Python."""
+    usual = {
+        (name, race[0].place)
+        for name, races in searches.by_question.items()
+        for race in _usual(races)[1]
+    }
+    shown = Searches(searches.run.only(lambda cell: (question(cell), cell.place) in usual))
+    found: list[Table] = []
+    notes: list[str] = []
+    for name in searches.by_question:
+        made, notes = tables.launched(shown.of(name))
+        found += [replace(table, caption=f"{name}, {table.caption}") for table in made]
+    return Section(title=tables.LAUNCHED, tables=found, notes=notes if found else ())
 
 
 # Libraries.
 
 
 def libraries_verdict(searches: Searches) -> str:
-    """Say where a library wins, or that ours are first; computed from all that can be compared."""
-    compared = searches.comparisons
-    if not compared:
+    """Say where others win, or that ours are first: libraries, then their sorts in our searches."""
+    said = [
+        *_compared(searches, searches.rivals, "a library", "libraries"),
+        *_compared(
+            searches, searches.hybrids, "our query over a library's sort",
+            "our query over libraries' sorts",
+        ),
+    ]  # fmt: skip
+    if not said:
         return "No library was timed beside ours, so nothing is said of which is first."
+    return " ".join(said)
+
+
+def _compared(searches: Searches, names: Collection[str], one: str, several: str) -> Iterator[str]:
+    """Yield sentences on ours and some others; computed from all that can be compared."""
+    compared = searches.comparisons(names)
+    if not compared:
+        return
     unclear = [each for each in compared if each.ratio.is_open]
     lost = [each for each in compared if each.ratio.high < 1]
     parts = []
-    for name, own in grouped(lost, lambda each: task(each.ours)).items():
+    for name, own in grouped(lost, lambda each: question(each.ours)).items():
         rivals = formats.listing(dict.fromkeys(each.rival.subject.algorithm for each in own))
         times = formats.span([1 / each.ratio.value for each in own])
         parts.append(
             f"in \u201c{name}\u201d {rivals} on {len(own)} of"
-            f" {sum(task(each.ours) == name for each in compared)} inputs, where the best of ours"
-            f" takes {times} times as long"
+            f" {sum(question(each.ours) == name for each in compared)} inputs, where the best of"
+            f" ours takes {times} times as long"
         )
-    said = f"Where a library wins: {'; '.join(parts)}. " if lost else ""
+    if lost:
+        yield f"Where {one} wins: {'; '.join(parts)}."
     first, every = len(compared) - len(lost) - len(unclear), len(compared)
-    which = f"all {every}" if first == every else f"{first} of {every}"
-    said += f"Ours are first in {which} comparisons with libraries"
+    said = f"Ours are first in {'all' if first == every else f'{first} of'} {every} comparisons"
+    by_rival = Counter(each.rival.subject.algorithm for each in compared)
+    named = formats.listing(f"{name} in {count}" for name, count in by_rival.most_common())
+    few = sum(each.ours.place.count <= _FEW for each in compared)
+    by_how = Counter(each.rival.how for each in compared)
+    how = formats.listing(f"{count} by {name}" for name, count in by_how.items())
+    said += (
+        f" with {several} ({named}; {few} of at most {formats.power(_FEW)} particles;"
+        f" {how.replace('by launched', 'as launched')})"
+    )
     if unclear:
-        tasks = formats.listing(dict.fromkeys(task(each.ours) for each in unclear))
+        tasks = formats.listing(dict.fromkeys(question(each.ours) for each in unclear))
         said += f"; inconclusive in {len(unclear)} ({tasks})"
-    return f"{said}."
+    yield f"{said}."
 
 
 def libraries_chart(searches: Searches, slug: str) -> Chart:
     """Draw the time of each library over that of the best of ours, a panel for each task."""
     what = "Library over the best of ours"
     panels = []
-    for name, races in searches.by_task.items():
+    others = searches.rivals | searches.hybrids
+    for name, races in searches.by_question.items():
         title, shown = _usual(races)
-        found: dict[str, list[Point]] = {}
+        found: dict[tuple[str, str], list[Point]] = {}
         for race in sorted(shown, key=lambda race: race[0].place.count):
             for cell in race if searches.ours(race) else ():
                 ratio = cell.over(searches.ours(race)[0])
-                if (algorithm := cell.subject.algorithm) in searches.rivals and ratio is not None:
+                if (algorithm := cell.subject.algorithm) in others and ratio is not None:
                     point = Point(cell.place.count, ratio.value, ratio.low, ratio.high, cell.told)
-                    found.setdefault(algorithm, []).append(point)
+                    is_marked = searches.run.has_graphs and cell.mode != "graph"
+                    found.setdefault((algorithm, ", launched" * is_marked), []).append(point)
         lines = [
-            Curve(algorithm, points, searches.algorithms.index(algorithm))
-            for algorithm, points in found.items()
+            Curve(f"{algorithm}{mark}", points, searches.algorithms.index(algorithm))
+            for (algorithm, mark), points in found.items()
         ]
         panels.append(panel(f"{name}, {title}", lines, what, "times"))
     return Chart(
         f"{slug}-libraries",
-        "Libraries against the best of ours",
+        f"Libraries, and our query over their sorts, against the best of ours {searches.run.clock}",
         "Above the dotted line ours are faster.",
         Scale("particles", "size"),
         Scale("time over that of the best of ours", "number"),
@@ -174,7 +253,7 @@ def libraries_table(searches: Searches) -> Table:
     by_name = grouped(searches.run.timed, lambda cell: cell.subject.algorithm)
     return Table.of(
         "Libraries",
-        [own for name, own in by_name.items() if name in searches.rivals],
+        [own for name, own in by_name.items() if name in searches.rivals | searches.hybrids],
         ("Algorithm", lambda own: own[0].subject.algorithm),
         {
             "Library": lambda own: words(own[0].record.library or formats.DASH),

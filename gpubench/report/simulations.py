@@ -18,7 +18,7 @@ _PANEL = "panel.png"
 def page(simulations: Sequence[Section]) -> Page:
     """Return the page of all simulations."""
     count = len(simulations)
-    lead = f"{count} simulation{'' if count == 1 else 's'} with pictures, speed and phases."
+    lead = f"{count} simulation{'' if count == 1 else 's'} with pictures and speed."
     return Page("simulations", "Simulations", lead, simulations)
 
 
@@ -49,7 +49,7 @@ def _section(slug: str, path: Path) -> Section:
         slug=slug,
         verdict=said,
         sentences=more,
-        tables=[_facts(told), _phases(told)],
+        tables=[_facts(told)],
         command=_command(told),
         picture=None if png is None else Photo(png, shown),
     )
@@ -77,21 +77,6 @@ def _facts(told: Mapping[str, Any]) -> Table:
         last.items(),
         ("", lambda each: each[0].replace("_", " ")),
         {"value": lambda each: number(each[1], "{:,.6g}".format)},
-    )
-
-
-def _phases(told: Mapping[str, Any]) -> Table:
-    means = told["phases_mean_ms"]
-    whole = sum(means.values())
-    return Table.of(
-        "Phases of a step",
-        means.items() if whole else (),
-        ("phase", lambda each: each[0]),
-        {
-            "mean, ms": lambda each: formats.significant(each[1]),
-            "share": lambda each: f"{each[1] / whole:.0%}",
-        },
-        notes=["Timed apart, launch by launch: a step replayed from a graph is shorter."],
     )
 
 

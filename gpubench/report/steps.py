@@ -1,4 +1,4 @@
-"""Whole steps of simulations: workloads beside each other, one rank and several, and frames.
+"""Whole steps of simulations: one rank and several, and frames.
 
 A frame is a step and a picture of it. Speed-up is over one rank, of the same algorithm on as many
 particles, the one that is fastest on the most inputs.
@@ -6,16 +6,15 @@ particles, the one that is fastest on the most inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
-from gpubench.report.cells import MeasurementRow, grouped
-from gpubench.report.machines import StudyRun, usual
-from gpubench.report.pages import NOTHING, Item, Row, Table, number, words
+from gpubench.report.cells import MeasurementRow
+from gpubench.report.machines import StudyRun
+from gpubench.report.pages import Item, Table, number, words
 from gpubench.studies.study import Quantity
 
 FRAME = (
@@ -27,10 +26,6 @@ _SPEED_UP = (
     " of the phases of a step in which ranks exchange."
 )
 _SIZE = AXES["particles"]
-_PER: Mapping[str, Callable[[MeasurementRow], float]] = {
-    "step": lambda cell: float(cell.median_ms),
-    "unit of time": lambda cell: float(cell.median_ms / cell.place.time_step),
-}
 
 
 @dataclass(frozen=True)
@@ -103,7 +98,8 @@ def comparison(run: StudyRun) -> Table:
     def speed_up(each: tuple[Way, MeasurementRow], time: str) -> Item:
         way, cell = each
         one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
-        return number(ratio(getattr(one, time, None), getattr(cell, time)))
+        alike = one.modes.get(cell.mode) if one else None  # never a graph beside a launch
+        return number(ratio(getattr(alike, time, None), getattr(cell, time)))
 
     name = run.labels[subject] if subject else ""
     return Table.of(
@@ -125,36 +121,3 @@ def comparison(run: StudyRun) -> Table:
 
 def _workload(run: StudyRun) -> str:
     return run.kind["workload"] if len({p.workload for p in run.by_place}) > 1 else ""
-
-
-def workloads(run: StudyRun) -> Table:
-    """Return the fastest step of each workload beside each other; empty where there is but one."""
-    stepped = [p for p in run.by_place if p.workload and p.time_step and run.ranked_at(p)]
-    kinds = {w: usual(own) for w, own in grouped(stepped, lambda place: place.workload).items()}
-    found = [
-        {p.particles: run.ranked_at(p)[0] for p in stepped if p.kind == kind}
-        for kind in kinds.values()
-    ]
-    rows = [
-        Row(
-            AXES["particles"].count(size),
-            [_beside(own.get(size), found[0].get(size), per) for own in found for per in _PER],
-        )
-        for size in sorted({place.particles for place in stepped if len(found) > 1})
-    ]
-    named = (f"{w}, {AXES['time_step'].say(kind['time_step'])}" for w, kind in kinds.items())
-    return Table(
-        "The fastest step of each workload",
-        ["Particles", *(f"{name}: ms a {of}" for name in named for of in _PER)],
-        rows,
-        ["A unit of time is that of the workload's model. Small: over the first workload."],
-    )
-
-
-def _beside(cell: MeasurementRow | None, base: MeasurementRow | None, per: str) -> Item:
-    """Return a time, and how many times that of another it is."""
-    if cell is None:
-        return NOTHING
-    of = _PER[per]
-    over = formats.ratio(of(cell) / of(base)) if base and base is not cell else ""
-    return number(of(cell), detail=over)

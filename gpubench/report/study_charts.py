@@ -46,10 +46,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
     title, label = "Phases of a step", "ns per particle and step"
     if are_shares:
         title, label = "Share of each task in a step", "% of the step"
-    caption = (
-        "Bars that are far longer than the shortest are cut off. Phases are timed by themselves"
-        " after the step, so they do not add up to it exactly."
-    )
+    caption = "Phases are timed by themselves after the step, so they do not add up to it exactly."
     return BarChart(f"{slug}-phases", title, caption, label, panels)
 
 
@@ -74,7 +71,7 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
         what,
         "Bands are the 95 % intervals of the medians.",
         Scale("" if is_named else own.label, own.scale, written if is_named else ()),
-        Scale(f"median time, {unit}", "number"),
+        Scale(f"median {'device ' * run.has_graphs}time, {unit}", "number"),
         panels,
     )
 
@@ -95,17 +92,24 @@ def _in_common_modes(columns: Columns) -> list[tuple[float, list[MeasurementRow]
 def _lines(run: StudyRun, columns: Columns) -> list[Curve]:
     """Make one line for each subject from the times of the cells at each x."""
     found: dict[Variant, list[Point]] = {}
+    marks: dict[Variant, str] = {}
     for x, cell in ((x, cell) for x, cells in columns for cell in cells):
         if cell.median_ms:
             scale = 1 / cell.unit_ms(run.unit)
             low, high = scale * cell.low_ms, scale * cell.high_ms
             point = Point(x, scale * cell.median_ms, low, high, cell.told)
             found.setdefault(cell.subject, []).append(point)
+            marks[cell.subject] = ", launched" * (run.has_graphs and cell.mode != "graph")
     # A colour for each algorithm, dashes for each of its variants.
     names = list(dict.fromkeys(subject.algorithm for subject in run.subjects))
     variants = {name: [s for s in run.subjects if s.algorithm == name] for name in names}
     return [
-        Curve(run.labels[s], found[s], names.index(s.algorithm), variants[s.algorithm].index(s))
+        Curve(
+            run.labels[s] + marks[s],
+            found[s],
+            names.index(s.algorithm),
+            variants[s.algorithm].index(s),
+        )
         for s in run.subjects
         if s in found
     ]

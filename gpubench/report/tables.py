@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpubench.evidence.ranking import MODES, Variant
@@ -16,11 +17,12 @@ from gpubench.report.pages import NOTHING, Item, Row, Table, words
 from gpubench.report.scans import Scan, scans
 
 MEANINGS = {
-    "graph": "graph (CUDA graph replay, launch gaps removed)",
-    "hot": "warm (launches back to back)",
+    "graph": "device time (CUDA graph replay)",
+    "hot": "launched (called from Python, warm)",
     "cold": "cold (a buffer larger than the cache written before each launch)",
 }
-_MARKS = {"graph": "ᵍ", "hot": "ʷ", "cold": "ᶜ"}
+_MARKS = {"hot": "ˡ", "cold": "ᶜ"}
+LAUNCHED = "Called from Python"
 TIMES = "\N{MULTIPLICATION SIGN}"
 _SHORT = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
 SHORT_NOTE = (
@@ -29,7 +31,7 @@ SHORT_NOTE = (
 )
 _BOLD = (
     "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1, among equal"
-    " answers in one mode."
+    " answers, where there is more than one."
 )
 _BOUND = (
     "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %: they"
@@ -72,17 +74,28 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     marks = {mode: _MARKS[mode] for mode in timed_modes[1:]}
     note = f"Timing: {MEANINGS[timed_modes[0]]}"
     for mode, mark in marks.items():
-        note += f"; {mark} {MEANINGS[mode]}, where there is no {timed_modes[0]} timing"
+        note += f"; {mark} {MEANINGS[mode]}, where that is all there is"
     note += "."
     if any(cell is not None and cell.is_short for cell in known):
         note += f" {SHORT_NOTE}"
     return marks, note + (f" {formats.DASH} stands for not measured." if None in known else "")
 
 
-def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
+def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
+    """Return the launched times of the inputs that have device times, like `subjects`."""
+    places = {cell.place for cell in run.timed if cell.is_timed("graph")}
+    hot = run.only(lambda cell: cell.place in places, "hot")
+    if not hot.timed:
+        return [], []
+    found, notes = subjects(hot, "is_first")
+    made = [replace(table, caption=f"called from Python, {table.caption}") for table in found]
+    return made, notes
+
+
+def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table], list[str]]:
     """Return the headline time of every subject along the scans, and the notes of the tables.
 
-    Scans whose times all stand in earlier tables are left out.
+    Scans whose times all stand in earlier tables are left out. bold: the column that says so.
     """
     chosen: list[Scan] = []
     seen: set[int] = set()
@@ -94,12 +107,9 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
     lines = [(scan, _by_subject(scan)) for scan in chosen]
     every = [cell for _, by_subject in lines for line in by_subject.values() for cell in line]
     marks, note = modes(every)
-    first = {
-        (c.subject, c.place) for p in run.by_place for c in run.ranked_at(p) if c.device_is_first
-    }
 
     def item(cell: MeasurementRow | None) -> Item:
-        is_first = cell is not None and (cell.subject, cell.place) in first
+        is_first = cell is not None and getattr(cell, bold)
         return timed(cell, marks, _detail(cell) if cell else "", is_first, run.unit)
 
     made = []
@@ -259,7 +269,7 @@ def oddities(run: StudyRun) -> list[str]:
 def troubles(run: StudyRun) -> Table:
     """Return what has no time, one row for each status and reason."""
     records = [record for record in run.records if record.status != "ok"]
-    groups = grouped(records, lambda record: (record.status, _reason(run, record)))
+    groups = grouped(records, lambda record: (record.status, str(record.reason)))
     rank = ("wrong", "failed", "skipped")
     return Table.of(
         "Measurements without a time",
@@ -274,15 +284,6 @@ def troubles(run: StudyRun) -> Table:
             "Reason": lambda each: words(each[0][1]),
         },
     )
-
-
-def _reason(run: StudyRun, record: Record) -> str:
-    """Say why there is no time; of a sweep that was not run as a whole, that the sweep is why."""
-    reason = str(record.reason)
-    requires = {f for s in run.study.sweeps if s.name == record.sweep for f in s.requires}
-    if any(reason.lower().startswith(f"needs {feature}") for feature in requires):
-        return f"the sweep {record.sweep} {reason}"
-    return reason
 
 
 def _where(records: Sequence[Record]) -> str:

@@ -1,7 +1,7 @@
 """Declared charts: figures as Vega-Lite through Altair, for a page and, as SVG, for Markdown.
 
 Altair and vl-convert are the extra `report`: only writing a report imports this module.
-A page loads `SCRIPT` once: Vega with all that it needs, how charts look, and how tables sort.
+A page loads `SCRIPT` once: Vega with all that it needs, and how charts look.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ _BAR, _BAR_LABEL = 20, 240  # pixels from bar to bar; of a label beside it at mo
 # What is told of a point or a tile, by the name in its data.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "to repeat"}
 _SOURCES = {"interval": "b", "command": "c"}  # which of these are worked out from what
-_CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there
 _DIGITS = 5  # that a chart's data keep
 # What a page's variables stand for in a file.
 _FIXED = {
@@ -326,15 +325,13 @@ def _axis(chart: Chart, which: str) -> Any:
 
 
 def _bars(chart: BarChart) -> dict[str, Any]:
-    """Draw bars from the top down; far longer ones than the shortest are cut off."""
+    """Draw bars from the top down."""
     rows = [
         {"p": index, "n": bar.label, "k": name, "i": place, "v": rounded(part)}
         for index, bars in enumerate(chart.panels.values())
         for bar in bars
         for place, (name, part) in enumerate(bar.parts.items())
     ]
-    lengths = [[sum(bar.parts.values()) for bar in bars] for bars in chart.panels.values()]
-    limits = json.dumps([min(max(own), _CUT * min(own)) for own in lengths])
     used = list(dict.fromkeys(str(row["k"]) for row in rows))
     pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
     bars = (
@@ -347,7 +344,7 @@ def _bars(chart: BarChart) -> dict[str, Any]:
                 "v:Q",
                 title=chart.label,
                 axis=alt.Axis(grid=True, tickCount=8),
-                scale=alt.Scale(domainMax=alt.ExprRef(f"{limits}[panel]"), nice=False),
+                scale=alt.Scale(nice=False),
             ),
             order="i:O",
             color=alt.Color(

@@ -17,25 +17,32 @@ from gpubench.report.pages import Row, Table, words
 from gpubench.report.scans import Scan, scans, words_of
 
 _MOST_TOLD = 3  # winners of a kind of answer
+_NO_WINNER = ("inconclusive", "only one measured")
 
 
 def gist(run: StudyRun) -> str:
-    """Say in one sentence what is fastest, of each kind of answer, on how many inputs."""
+    """Say in one sentence what is fastest, of each kind of answer, on how many inputs.
+
+    Where only one was measured, nothing is fastest.
+    """
     wins: dict[EqualWork, Counter[str]] = {}
     for place in run.by_place:
         for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
             tied = [run.labels[cell.subject] for cell in cells if cell.device_is_first]
-            wins.setdefault(group, Counter())[tied[0] if len(tied) == 1 else "inconclusive"] += 1
+            found = tied[0] if len(tied) == 1 else _NO_WINNER[len(cells) == 1]
+            wins.setdefault(group, Counter())[found] += 1
     if not wins:
         return "Nothing was timed, so there is nothing to compare."
     said = []
     for group, counts in wins.items():
         answer = f"{words_of(group, wins)}, " if len(wins) > 1 else ""
-        cases = [f"{label} in {count}" for label, count in counts.most_common(_MOST_TOLD)]
-        others = counts.total() - sum(count for _, count in counts.most_common(_MOST_TOLD))
-        cases += [f"others in {others}"] if others else []
-        said.append(f"{answer}{counts.total()} cases: {', '.join(cases)}")
-    return f"Fastest of {'; of '.join(said)}."
+        winners = Counter({name: n for name, n in counts.items() if name not in _NO_WINNER})
+        told = dict(winners.most_common(_MOST_TOLD))
+        told["others"] = winners.total() - sum(told.values())
+        told |= {name: counts[name] for name in _NO_WINNER}
+        cases = ", ".join(f"{name} in {count}" for name, count in told.items() if count)
+        said.append(f"{answer}{counts.total()} cases: {cases}")
+    return f"Fastest {run.clock} of {'; of '.join(said)}."
 
 
 def overtakings(run: StudyRun, axes: Collection[str] = AXES) -> Table:

@@ -36,13 +36,11 @@ class Quantity:
 
     what: frames_per_s, frame_ms, or speed_up (over one rank, of frames).
     ranks, decomposition: see specs.Simulation.
-    algorithm: which of ours it belongs beside, where that is not the table's.
     """
 
     what: str
     ranks: int | None = None
     decomposition: str | None = None
-    algorithm: str | None = None
 
 
 @dataclass(frozen=True)
@@ -209,6 +207,7 @@ class Study:
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     anew: whether each run begins a file of its own.
+    note: what a reader of its times must know, which its page begins with.
     text: of the file that it was read from.
     views: how a report presents a study of neighbour searches; None of all others.
     """
@@ -227,6 +226,7 @@ class Study:
     budget: Budget = field(default_factory=Budget)
     phases: str = "time"
     anew: bool = False
+    note: str = ""
     text: str = field(default="", compare=False, repr=False)
     views: Views | None = None
 
@@ -278,8 +278,7 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
     """
     families = problems.problems()
     published = study.published
-    own = [q.algorithm for q in published.quantities if q.algorithm] if published else []
-    for name in (published.algorithm, *published.algorithms, *own) if published else ():
+    for name in (published.algorithm, *published.algorithms) if published else ():
         if name not in algorithms:
             raise StudyError(f"{study.name}.toml: no algorithm {name!r}; {registry.OWN}")
     sweeps = [*study.sweeps, *(sweep.quickened() for sweep in study.sweeps)]
@@ -331,7 +330,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
     names = [sweep.name for sweep in sweeps]
     if len(set(names)) < len(names):
         raise StudyError(f"two sweeps have one name: {', '.join(names)}")
-    as_they_are = ("title", "question", "seed", "outcomes", "rates", "phases", "anew")
+    as_they_are = ("title", "question", "seed", "outcomes", "rates", "phases", "anew", "note")
     return Study(
         name=name,
         paper=data.get("paper"),

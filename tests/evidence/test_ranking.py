@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import record, results
 
-from gpubench.evidence.declared import declared, group, lost
+from gpubench import registry
+from gpubench.evidence.declared import declared, group, legacy, lost
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import best_rule, rank, single_choices
+from gpubench.libraries.cupy_argsort import CupyKeySort
 
 
 def ranked(*records):
@@ -105,6 +107,39 @@ def test_linked_lists_and_sorted_cells_are_ranked_apart():
         [("atomic-list", 1, True), ("bucket-sort", 2, False)],
         [("counting-sort", 1, True), ("radix-grid", 2, False)],
     ]
+
+
+@pytest.mark.parametrize("declares", [True, False])  # new records, and those of before
+def test_searches_that_build_linked_lists_and_sorted_cells_are_ranked_apart(declares):
+    def made(name, form, median):
+        found = registry.find_algorithm(name).declared(form) if declares else None
+        return record(name, form, median=median, declared=found)
+
+    names = ("search-counting-sort", "search-radix-grid", "search-atomic-list", "warp-hash-grid")
+    built = ranked(*(made(name, "build", 1.0 + at) for at, name in enumerate(names)))
+    assert built == [
+        [("search-counting-sort", 1, True), ("search-radix-grid", 2, False)],
+        [("search-atomic-list", 1, False)],
+        [("warp-hash-grid", 1, False)],
+    ]
+    [counted] = ranked(*(made(name, "count", 1.0 + at) for at, name in enumerate(names)))
+    assert [name for name, *_ in counted] == list(names)
+
+
+def test_a_sort_that_its_library_documents_as_stable_is_ranked_as_one_whatever_a_record_says():
+    says = {"problem": "key-sort", "task": None, "answer": "unstable", "replaces": None}
+    found = record("cupy-key-sort", "sort", declared=says | {"loses": None})
+    assert declared(found).answer == "stable" == CupyKeySort.declared("sort")["answer"]
+    assert found.key == record("cupy-key-sort", "sort").key
+
+
+def test_what_is_overruled_of_old_records_is_what_the_algorithms_declare():
+    for row in legacy()["overruled"]:
+        algorithm = registry.find_algorithm(row["algorithm"])
+        said = algorithm.declared(row.get("task") or next(iter(algorithm.forms)))
+        assert {name: said[name] for name in row if name != "algorithm"} == {
+            name: value for name, value in row.items() if name != "algorithm"
+        }
 
 
 def test_filters_that_keep_the_order_are_ranked_apart():

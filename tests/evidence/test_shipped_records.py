@@ -57,6 +57,7 @@ def test_a_file_of_schema_1_is_read_as_it_was() -> None:
     found = frame([results])
     was = pd.read_csv(FROZEN / "schema-1.frame.csv")
     del was["is_first"]  # was also said of one entrant alone
+    was.loc[was.task == "build", "answer"] = "sorted"  # was not declared
     written = io.StringIO(found[[*was]].to_csv(index=False))
     pd.testing.assert_frame_equal(pd.read_csv(written), was)
     assert all(record_key(**identity_of(record)) == record.key for record in results.records)

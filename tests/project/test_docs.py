@@ -23,7 +23,11 @@ from gpubench.base import paths
 from gpubench.cli.app import app
 from gpubench.devices import opencl
 from gpubench.evidence import physics_results
+from gpubench.evidence.files import load_results
 from gpubench.physics_checks.runner import FAMILIES
+from gpubench.report import maps
+from gpubench.report.machines import machines
+from gpubench.report.rankings import Searches
 from gpubench.studies.study import check_names, load_study, parse_study
 from gpubench.verify import conformance
 from gpubench.verify.conformance import cases
@@ -271,6 +275,21 @@ def test_the_documents_are_short():
     written = [d for d in DOCUMENTS if d.name != "CHANGELOG.md" and "examples" not in d.parts]
     assert sum(len(d.read_text(encoding="utf-8").split()) for d in written) < 30_000
     assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) <= 2_000
+
+
+def test_the_readme_counts_what_its_map_shows():
+    found = load_results(
+        [*(ROOT / "results/measured/nvidia-h100-80gb-hbm3").glob("*-regimes*.json")]
+    )
+    [machine] = machines(found)
+    tiles = maps.figure(Searches(machine.studies[0]), "count", "readme").spec["datasets"]["tiles"]
+    shown = [tile for tile in tiles if tile["p"] == 0]  # uniform, in random order
+    won = sum("open" not in tile and tile["n"] == "search-counting-sort" for tile in shown)
+    unclear = [tile["n"] for tile in shown if "open" in tile]
+    assert (
+        f"counting-sort on {won} of {len(shown)} inputs; {len(unclear)} are inconclusive,"
+        f" {unclear.count('search-atomic-list')} of them with the lowest median for atomic-list."
+    ) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_readmes_times_are_those_of_the_results():

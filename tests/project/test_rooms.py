@@ -308,7 +308,6 @@ ALLOWED = {
     "report/cells.py": "moved periodic ranks workload",
     "report/machines.py": "ranks",
     "report/maps.py": "distribution order particles per_cell",
-    "report/published.py": "workload",
     "report/rankings.py": "moved",
     "report/scans.py": "decomposition moved ranks time_step workload",
     "report/search_pages.py": "moved particles per_cell skin time_step",

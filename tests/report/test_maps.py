@@ -10,6 +10,7 @@ import altair as alt
 import pytest
 from regime_records import grid, moved, run_of, search, spread
 
+from gpubench.evidence.ranking import Rule, single_choices
 from gpubench.report import figures, formats, maps, search_pages, vega
 from gpubench.report.rankings import Searches
 from gpubench.report.vega import FigurePart
@@ -81,7 +82,7 @@ def test_what_is_inconclusive_is_hatched_and_says_why(second: float, is_open: bo
     ]
     figure = map_of(records)
     assert [tile.get("open") for tile in tiles_of(figure).values()] == (
-        ["within the uncertainty" if is_open else None] * 3
+        ["may be as fast: b" if is_open else None] * 3
     )
     hatches = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "rule"]
     assert len(hatches) == 3
@@ -89,15 +90,46 @@ def test_what_is_inconclusive_is_hatched_and_says_why(second: float, is_open: bo
     assert figure.description.endswith(f"inconclusive on {3 if is_open else 0}.")
 
 
-def test_a_win_where_one_close_nearby_was_not_timed_is_inconclusive() -> None:
+def test_a_tile_of_one_entrant_has_no_winner_and_says_so() -> None:
+    records = [search("a", "count", n) for n in (2**12, 2**14, 2**16)]
+    assert maps.figure(field_of(records), "count", "slug") is None
+    figure = map_of([*records, search("b", "count", 2**16, median=3.0)])
+    *alone, last = tiles_of(figure).values()
+    assert [(tile["open"], "t" in tile) for tile in alone] == [("only one measured", False)] * 2
+    assert "open" not in last
+    assert figure.description == (
+        "Fastest of 3 inputs: a on 1, inconclusive on 0, only one measured on 2."
+    )
+
+
+def test_a_tile_says_what_was_launched() -> None:
     records = [
-        search(name, "count", n, median=time)
-        for n, times in ((2**16, (1.0, 1.1)), (2**18, (1.0, 1.1)), (2**19, (1.0, None)))
-        for name, time in zip("ab", times, strict=True)
-        if time is not None
+        search(name, "count", n, median=time, mode=mode)
+        for n in (2**12, 2**14, 2**16)
+        for name, mode, time in (("a", "graph", 0.1), ("a", "hot", 1.0), ("b", "hot", 3.0))
     ]
-    *_, last = tiles_of(map_of(records)).values()
-    assert last["open"] == "not timed, fast nearby: b"
+    figure = map_of(records)
+    tile, *_ = tiles_of(figure).values()
+    assert (tile["time"], tile["next"]) == (
+        "0.100 ms, graph replay",
+        "b 3.00\N{MULTIPLICATION SIGN}, launched",
+    )
+    assert figure.chart.title.startswith("Fastest by device time: count (")
+    hot = map_of([each for each in records if each.mode == "hot"])
+    assert hot.chart.title.startswith("Fastest as launched: count (")
+    assert next(iter(tiles_of(hot).values()))["time"] == "1.00 ms, launched"
+
+
+def test_structures_of_two_kinds_have_maps_of_their_own() -> None:
+    names = ("search-counting-sort", "search-radix-grid", "search-atomic-list", "warp-hash-grid")
+    field = field_of(grid(names, tasks=("build", "count")))
+    assert set(field.by_question) == {
+        "build: sorted cells", "build: linked lists", "build: hash grids", "count",
+    }  # fmt: skip
+    assert maps.figure(field, "build: linked lists", "slug") is None  # only one of them
+    made = maps.figure(field, "build: sorted cells", "slug")
+    assert made is not None and made.chart.slug == "slug-map-build-sorted-cells"
+    assert "search-atomic-list" not in made.description
 
 
 def test_an_algorithm_has_one_colour_in_all_maps() -> None:
@@ -126,8 +158,12 @@ def crossing() -> list[dict[str, Any]]:
 def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -> None:
     found = search_pages.answer(field_of(crossing()), "count")
     assert found is not None
-    words, table = found
-    assert words == "a up to 2¹⁶ particles, b above"
+    words, where, table = found
+    assert words == (
+        "a up to 2¹⁶ particles, b above: known slower on 1 of 3 inputs, at worst"
+        f" {formats.ratio(2)}"
+    )
+    assert where == "Slower at 2¹² particles; at worst at 2¹² particles."
     rows = {row.head: [item.text for item in row.items] for row in table.rows}
     assert rows == {
         "this rule": ["1.00", "1.90", "2.00"],  # 0.5 of c against 1 of a at 2^12
@@ -135,6 +171,41 @@ def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -
         "b alone": ["1.50", "5.55", "6.00"],
     }
     assert table.caption.endswith("on 3 inputs")
+
+
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [
+        (0.01, f"known slower on 2 of 4 inputs, at worst {formats.ratio(1.3)}"),
+        (0.4, "known slower on none of 4"),
+    ],
+)
+def test_what_is_inconclusive_hides_no_input_where_the_choice_is_known_to_be_slower(
+    width: float, said: str
+) -> None:
+    # Where two others share the first place, a map has no winner; the choice is slower there.
+    records = [
+        search(name, "count", 2**n, median=time, width=width)
+        for n, times in (
+            (12, (1.0, 2.0, 2.0)), (14, (1.0, 2.0, 2.0)), (16, (1.3, 1.0, 1.0)),
+            (18, (1.2, 1.0, 1.0)),
+        )
+        for name, time in zip("abc", times, strict=True)
+    ]  # fmt: skip
+    field = field_of(records)
+    found = search_pages.answer(field, "count")
+    assert found is not None
+    alone = [rule for rule in single_choices_of(field) if rule.first == "a"]
+    often, _ = search_pages._slower(field.races, alone[0])
+    assert often.startswith(said)
+
+
+def single_choices_of(field: Searches) -> list[Rule]:
+    times = [
+        (race[0].place.count, {c.subject.algorithm: c.median_ms for c in race})
+        for race in field.races
+    ]
+    return single_choices(times)
 
 
 def test_without_an_algorithm_that_ran_everywhere_there_is_no_rule() -> None:

@@ -114,8 +114,16 @@ def test_headline_is_the_graph_replay_and_hot_is_marked_where_it_is_all_there_is
     graph = synthetic_time("atomic-list", "one-pass", 2**16, 1)
     hot = 1.2 * synthetic_time("bucket-sort", "host-loop", 2**16, 1)
     assert rows["atomic-list"][0].split()[0] == formats.significant(graph)
-    assert rows["bucket-sort host-loop"][0].split()[0] == formats.significant(hot) + "ʷ"
-    assert "ʷ warm (launches back to back), where there is no graph timing" in (gpu_page.text)
+    assert rows["bucket-sort host-loop"][0].split()[0] == formats.significant(hot) + "ˡ"
+    note = "ˡ launched (called from Python, warm), where that is all there is"
+    assert f"Timing: device time (CUDA graph replay); {note}" in gpu_page.text
+
+
+def test_launched_times_of_the_same_inputs_stand_beside_device_times(gpu_page: Page) -> None:
+    rows = {row[0]: row[1:] for row in gpu_page.tables[f"called from Python, 1 per cell{BY}"]}
+    hot = 1.2 * synthetic_time("atomic-list", "one-pass", 2**16, 1)
+    assert rows["atomic-list"][0].split()[0].startswith(formats.significant(hot))
+    assert "Compared by device time (CUDA graph replay)" in gpu_page.text
 
 
 def test_every_record_has_its_row_with_mode_and_command(gpu_folder: Path) -> None:
@@ -135,7 +143,9 @@ def test_every_record_has_its_row_with_mode_and_command(gpu_folder: Path) -> Non
 
 def test_verdict_counts_the_cases_that_each_wins() -> None:
     said = verdict.gist(run_of(full_records()))
-    assert said.startswith("Fastest of linked lists, 34 cases: atomic-list in 34; of sorted cells")
+    assert said.startswith(
+        "Fastest by device time of linked lists, 34 cases: atomic-list in 34; of sorted cells"
+    )
     assert "34 cases: counting-sort order in 34." in said
 
 
@@ -145,7 +155,17 @@ def test_verdict_claims_no_winner_where_intervals_overlap() -> None:
         record("bucket-sort", "host-loop", median=1.025, width=0.02),
         record("bucket-sort-partial", "host-loop", median=2.0, width=0.02),
     ]
-    assert verdict.gist(run_of(close)) == "Fastest of 1 cases: inconclusive in 1."
+    assert verdict.gist(run_of(close)) == "Fastest as launched of 1 cases: inconclusive in 1."
+
+
+def test_verdict_counts_inputs_of_one_entrant_apart_and_as_no_win() -> None:
+    made = [record("atomic-list", "one-pass", per_cell=n) for n in (1, 2, 4)]
+    made.append(record("bucket-sort", "host-loop", per_cell=1, median=2.0))
+    made.append(record("bucket-sort", "host-loop", per_cell=2, median=1.0))
+    assert verdict.gist(run_of(made)) == (
+        "Fastest as launched of 3 cases: atomic-list in 1, inconclusive in 1, only one measured"
+        " in 1."
+    )
 
 
 def test_a_wrong_answer_in_any_mode_leaves_the_cell_without_a_time() -> None:
@@ -491,6 +511,12 @@ def filter_time(algorithm: str, records: int, kept: float = 0.5) -> float:
     return scan * (math.log2(records) if algorithm == "filter-bitonic" else 1)
 
 
+PAPER_FORMS = (
+    ("filter-scan-search", "one-pass-per-step"),
+    ("filter-bitonic", "one-launch-per-step"),
+)
+
+
 def filter_records() -> list[dict[str, Any]]:
     published = load_study(TABLE_36_1).published
     assert published is not None
@@ -499,7 +525,7 @@ def filter_records() -> list[dict[str, Any]]:
     return [
         stream_record(algorithm, form, n, kept)
         for n, kept in places
-        for algorithm, form in (("filter-scan-search", "loop"), ("filter-bitonic", "sort"))
+        for algorithm, form in PAPER_FORMS
     ]
 
 
@@ -602,14 +628,45 @@ def test_ratios_are_of_one_mode() -> None:
         stream_record(algorithm, form, int(n), 0.5, faster, mode=mode)
         for n in published.rows
         for algorithm, form, mode, faster in (
-            ("filter-scan-search", "loop", "hot", 1),
-            ("filter-scan-search", "loop", "graph", 3),
-            ("filter-bitonic", "one-launch-per-step", "hot", 1),
+            (*PAPER_FORMS[0], "hot", 1),
+            (*PAPER_FORMS[0], "graph", 3),
+            (*PAPER_FORMS[1], "hot", 1),
         )
     ]
     theirs, here = published_tables.ratios(run_of(made), published)
     assert here == pytest.approx([math.log2(n) for n in published.rows] * 2)
     assert theirs[: len(published.rows)] == [row[1] / row[0] for row in published.values]
+
+
+def test_a_published_table_is_measured_in_one_mode_and_nothing_stands_in_for_what_was_not() -> None:
+    published = load_study(TABLE_36_1).published
+    assert published is not None
+    made = [
+        stream_record(algorithm, form, int(n), 0.5, faster, mode=mode)
+        for n in published.rows
+        for algorithm, form, mode, faster in (
+            (*PAPER_FORMS[0], "hot", 1),
+            (*PAPER_FORMS[0], "graph", 3),
+            ("filter-bitonic", "sort", "hot", 1),
+        )
+    ]
+    paper, best = published_tables.measured(run_of(made), published)
+    n, values = int(published.rows[0]), published.values[0]
+    scan, sort = (1000 * filter_time(name, n) / n for name, _ in PAPER_FORMS)
+    # Of the sort the paper's form is missing: the graph of the scan is alone.
+    own = (formats.significant(scan / 3), formats.ratio(3 * values[0] / scan))
+    assert [(i.text, i.detail) for i in paper.rows[0].items[:2]] == [own, ("not measured", "")]
+    assert "device time" in paper.notes[0]
+    # Beside the sort as launched the scan is as launched too, each over its own column.
+    assert [(i.text, i.detail) for i in best.rows[0].items[:2]] == [
+        (formats.significant(time), formats.ratio(value / time))
+        for time, value in zip((scan, sort), values, strict=False)
+    ]
+    assert best.notes[0] == "Timing: launched (called from Python, warm)."
+    rows = list(published_tables.overview(run_of(made), "link"))
+    assert [row.head.partition(": ")[2] for row in rows] == list(published.columns[:2])
+    assert [item.text for item in rows[1].items[2:3]] == ["not measured"]
+    assert "launched" in rows[1].items[3].detail and "graph replay" in rows[0].items[2].detail
 
 
 def test_no_two_of_many_lines_look_alike() -> None:

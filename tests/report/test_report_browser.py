@@ -158,7 +158,7 @@ def test_a_point_of_a_line_tells_its_interval_bound_and_command(
         """,
         tmp_path,
     )
-    for words in ("median time, ms", "95 % interval", " to ", "of copy bandwidth", "to repeat"):
+    for words in ("median device time, ms", "95 % interval", " to ", "of copy bandwidth", "to repeat"):
         assert words in found["hover"]
     assert found["command"].startswith(f"gpubench run {STUDY} --device ")
     assert found["command"] in " ".join(found["hover"].split())
@@ -263,7 +263,7 @@ def test_the_front_page_opens_from_a_folder_and_leads_to_every_page(
     pages: Path, tmp_path: Path
 ) -> None:
     dumped = chromium(tmp_path, pages / "index.html", 1280, "--dump-dom")
-    assert "The papers' tables" in dumped and "Fastest of linked lists" in dumped
+    assert "The papers' tables" in dumped and "Fastest by device time of linked" in dumped
     led_to = set(re.findall(r'href="([a-z0-9-]+\.html)', dumped))
     assert led_to == {f"{STUDY}.html", "simulations.html", "checks.html", "calibration.html"}
     for name in led_to:

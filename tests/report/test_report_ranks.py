@@ -57,7 +57,7 @@ def step(
         "study": "silva2012-table1", "sweep": "several" if shares else "one",
         "algorithm": algorithm, "form": form, "particles": particles, "workload": "sph-dam-break",
         "skin": 0.0, "time_step": 0.2, "ranks": shares, "decomposition": decomposition,
-        "mode": "hot" if shares else "graph", "steps": 2, "phases_ms": parts,
+        "mode": "hot", "steps": 2, "phases_ms": parts,
         "outcome": {"steps_done": 100}, "input_hash": "0123456789abcdef",
     }  # fmt: skip
     return step_record(median, **about | changes)
@@ -151,36 +151,34 @@ def test_a_failure_gives_way_to_its_repetition_of_another_hash():
 # What is said
 
 
-def test_published_values_stand_beside(page):
-    run = run_of(every_record())
-    radix = run.subjects[2]
-    cell = run.find(radix, particles=32000, ranks=1)
-    assert cell is not None and cell.frame_ms is not None
-    rows = page.tables["Measured: radix-grid, the paper's variant, which is the best, ms"]
-    assert rows[0] == ["Particles", *map(str, PUBLISHED.columns)]
-    rate = 1e3 / cell.frame_ms
-    expected = f"{formats.significant(rate)} {formats.ratio(rate / 260)}"
-    assert rows[1][:2] == ["32,000", expected]
-
-
-def test_one_gpu_stands_beside_the_hash_grid_of_the_paper_where_it_was_measured(monkeypatch):
-    without = every_record()
+def test_published_values_stand_beside(monkeypatch):
+    records = every_record()
     monkeypatch.setitem(SUBJECTS, ("hash-grid", "world-limits"), 1.6)
-    hashed = step("hash-grid", "world-limits", 32000)
+    monkeypatch.setitem(SUBJECTS, ("hash-grid", "original"), 1.5)
+    both = [(form, n) for form in ("world-limits", "original") for n in (32000, 96000)]
+    records += [step("hash-grid", *each) for each in both]
     # Of another workload, whose steps do other work, nothing stands in the table.
     other = step("hash-grid", "world-limits", 64000, workload="sph-silva2012", sweep="euler")
-    run = run_of([*without, hashed, other])
-    table = published.measured(run, PUBLISHED)[0]
-    assert table.caption == "Measured: hash-grid and radix-grid, the paper's variant, ms"
-    found = {row.head: [item.text for item in row.items] for row in table.rows}
-    cell = run.find(run.subjects[-1], particles=32000, ranks=1)
-    assert cell and cell.frame_ms
-    assert found["32,000"][1] == formats.significant(cell.frame_ms)
-    radix = run.find(run.subjects[2], particles=64000, ranks=1)
-    assert radix and radix.frame_ms
-    assert found["64,000"][1] == formats.significant(radix.frame_ms)
-    [first, *_] = published.overview(run, "link")
-    assert "radix-grid" in first.items[2].detail  # its last row, which the hash grid lacks
+    run = run_of([*records, other])
+    paper, best = published.measured(run, PUBLISHED)
+    assert paper.caption == "Measured: hash-grid world-limits, the paper's variant, ms"
+    assert best.caption == "Measured: hash-grid original, the best variant, ms"
+    assert paper.columns == ["Particles", *map(str, PUBLISHED.columns)]
+    cell = run.find(run.subjects[3], particles=32000, ranks=1)
+    assert cell is not None and cell.frame_ms is not None
+    rate = 1e3 / cell.frame_ms
+    found = {row.head: row.items for row in paper.rows}
+    assert found["32,000"][0].text == formats.significant(rate)
+    assert found["32,000"][0].detail == formats.ratio(rate / 260)
+    assert found["32,000"][1].text == formats.significant(cell.frame_ms)
+
+
+def test_no_other_algorithm_takes_the_place_of_that_of_the_paper(page):
+    run = run_of(every_record())  # without a hash grid
+    assert published.measured(run, PUBLISHED) == []
+    assert "Nothing of this table was measured here." in page.text
+    rows = list(published.overview(run, "link"))
+    assert [[item.text for item in row.items[2:]] for row in rows] == [["not measured"] * 2] * 2
 
 
 def test_published_values_keep_their_last_zeros(page):

@@ -17,7 +17,7 @@ from report_pages import Page, results
 
 from gpubench import report
 from gpubench.report import formats, search_pages, tables, verdict
-from gpubench.report.rankings import Searches, is_open
+from gpubench.report.rankings import Searches, tied
 
 
 def field_of(records: list[dict[str, Any]]) -> Searches:
@@ -49,12 +49,12 @@ def test_the_best_variant_of_each_algorithm_competes_and_the_runner_up_is_anothe
     [race] = field.races
     assert race[0].subject.form == "list-matrix"
     assert [cell.subject.algorithm for cell in race] == ["a", "b"]
-    ratio = race[1].over_first
+    ratio = race[1].standing.ratio
     assert ratio.value == 2.0
     half = math.hypot(math.log(1.01), math.log(0.99))
     assert ratio.low == pytest.approx(2 * math.exp(-half))
     assert ratio.high == pytest.approx(2 * math.exp(half))
-    assert not is_open(race)
+    assert not tied(race)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_tile_is_hatched_where_an_interval_holds_one(
     others: list[tuple[str, float, float]], unclear: bool
 ) -> None:
     [race] = race_of(("a", "count", 1.0, 0.01), *((n, "count", t, w) for n, t, w in others)).races
-    assert is_open(race) == unclear
+    assert bool(tied(race)) == unclear
 
 
 def test_graphs_are_ranked_and_what_none_holds_by_its_launches() -> None:
@@ -90,7 +90,7 @@ def test_graphs_are_ranked_and_what_none_holds_by_its_launches() -> None:
         ("search-radix-grid", 1.0),
         ("search-atomic-list", 1.0),
     ]
-    assert [round(cell.over_first.value, 6) for cell in race] == [1.0, 1.5, 2.0, 2.0]
+    assert [round(cell.standing.ratio.value, 6) for cell in race] == [1.0, 1.5, 2.0, 2.0]
     tried = field.of("count").cells.values()
     assert [(cell.subject.algorithm, cell.status) for cell in tried] == [
         ("search-counting-sort", "ok"),
@@ -119,7 +119,7 @@ def test_times_that_may_be_none_are_left_out() -> None:
         "warp-hash-grid",
     }
     said = search_pages.libraries_verdict(field)
-    assert said == "Ours are first in all 3 comparisons with libraries."
+    assert said.startswith("Ours are first in all 3 comparisons with libraries (")
 
 
 def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
@@ -131,7 +131,7 @@ def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
             search("search-counting-sort", "count", median=2.1),
         ]
     )
-    assert [(task, len(race)) for task, own in field.by_task.items() for race in own] == [
+    assert [(task, len(race)) for task, own in field.by_question.items() for race in own] == [
         ("count", 1),
         ("update", 2),
     ]
@@ -183,13 +183,14 @@ def test_a_rival_that_wins_is_said_first() -> None:
     records = [
         search("search-counting-sort", "count", median=2.0),
         search("warp-hash-grid", "count", median=1.0, library="warp-lang 0.0"),
-        search("search-counting-sort", "build", median=1.0),
-        search("warp-hash-grid", "build", median=2.0, library="warp-lang 0.0"),
+        search("search-counting-sort", "list", median=1.0),
+        search("warp-hash-grid", "list", median=2.0, library="warp-lang 0.0"),
     ]
     said = search_pages.libraries_verdict(field_of(records))
     assert said.startswith(
         "Where a library wins: in “count” warp-hash-grid on 1 of 1 inputs, where the best of ours"
-        " takes 2.00 times as long. Ours are first in 1 of 2 comparisons with libraries."
+        " takes 2.00 times as long. Ours are first in 1 of 2 comparisons with libraries"
+        " (warp-hash-grid in 2; 0 of at most 2¹⁶ particles; 2 as launched)."
     )
     assert search_pages.gist(field_of(records)) == said
 
@@ -205,11 +206,65 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
             )
         )
 
-    assert said(2.0) == "Ours are first in all 1 comparisons with libraries."
+    compared = "(warp-hash-grid in 1; 0 of at most 2¹⁶ particles; 1 as launched)"
+    assert said(2.0) == f"Ours are first in all 1 comparisons with libraries {compared}."
     assert said(1.01) == (
-        "Ours are first in 0 of 1 comparisons with libraries; inconclusive in 1 (count)."
+        f"Ours are first in 0 of 1 comparisons with libraries {compared}; inconclusive in 1"
+        " (count)."
     )
     assert said(0.5).startswith("Where a library wins: in “count” warp-hash-grid")
+
+
+def test_a_library_s_sort_under_our_query_is_counted_apart_from_libraries_own_searches() -> None:
+    records = [
+        search(name, "count", 2**14, median=time, mode=mode)
+        for name, times in (
+            ("search-counting-sort", {"graph": 0.1, "hot": 1.0}),
+            ("search-cuda-compute-sort", {"graph": 0.2, "hot": 1.1}),
+            ("warp-hash-grid", {"hot": 3.0}),
+        )
+        for mode, time in times.items()
+    ]
+    field = field_of(records)
+    assert (field.hybrids, field.rivals) == ({"search-cuda-compute-sort"}, {"warp-hash-grid"})
+    [race] = field.races
+    assert [cell.subject.algorithm for cell in field.ours(race)] == ["search-counting-sort"]
+    assert search_pages.libraries_verdict(field) == (
+        "Ours are first in all 1 comparisons with libraries (warp-hash-grid in 1; 1 of at most 2¹⁶"
+        " particles; 1 as launched). Ours are first in all 1 comparisons with our query over"
+        " libraries' sorts (search-cuda-compute-sort in 1; 1 of at most 2¹⁶ particles; 1 by graph"
+        " replay)."
+    )
+
+
+def test_libraries_are_drawn_by_device_time_or_as_launched_beside_ours_as_launched() -> None:
+    records = [
+        search(name, "count", 2**n, median=time, mode=mode)
+        for n in (12, 14)
+        for name, times in (
+            ("search-counting-sort", {"graph": 0.1, "hot": 1.0}),
+            ("search-cuda-compute-sort", {"graph": 0.2, "hot": 1.1}),
+            ("warp-hash-grid", {"hot": 3.0}),
+        )
+        for mode, time in times.items()
+    ]
+    chart = search_pages.libraries_chart(field_of(records), "slug")
+    [panel] = chart.panels
+    assert {line.label: line.y for line in panel.lines} == {
+        "search-cuda-compute-sort": pytest.approx([2, 2]),
+        "warp-hash-grid, launched": pytest.approx([3, 3]),
+    }
+    sections = {each.title: each for each in search_pages.sections(field_of(records), "s")}
+    [table] = sections[tables.LAUNCHED].tables
+    assert table.caption == "count, called from Python, ms by particles"
+    rows = {row.head: [item.text for item in row.items] for row in table.rows}
+    assert rows["search-counting-sort"] == ["1.00", "1.00"]
+
+
+def test_what_a_reader_of_a_study_s_times_must_know_begins_its_page(folder: Path) -> None:
+    html = folder.joinpath("rivals.html").read_text("utf-8")
+    lead = html.partition('<p class="lead">')[2].partition("</p>")[0]
+    assert lead.endswith("its times there are those of this cap.")
 
 
 def test_without_a_rival_nothing_is_claimed() -> None:
@@ -219,28 +274,11 @@ def test_without_a_rival_nothing_is_claimed() -> None:
 
 def test_many_losses_are_told_by_task_with_their_share() -> None:
     field = field_of(grid(sizes=(2**12, 2**16, 2**20), occupancies=(0.5, 4)))
-    lost = [each for each in field.comparisons if each.ratio.high < 1]
+    lost = [each for each in field.comparisons(field.rivals) if each.ratio.high < 1]
     said = search_pages.libraries_verdict(field)
     count = sum(each.ours.record.form == "count" for each in lost)
     assert f"on {count} of 6 inputs" in said
-    assert said.startswith("Where a library wins: in “build”")
-
-
-def test_a_sweep_that_was_not_run_as_a_whole_is_why_there_is_no_time() -> None:
-    about: dict[str, Any] = {"study": "rivals", "status": "skipped", "sweep": "cpu-large"}
-    opencl = "needs OpenCL: run with --device opencl"
-    table = tables.troubles(
-        run_of(
-            [
-                search("vesin", "list-pairs", reason=opencl, **about),
-                search("warp-hash-grid", "list", reason="needs Warp: pip install", **about),
-            ]
-        )
-    )
-    assert {row.items[-1].text for row in table.rows} == {
-        f"the sweep cpu-large {opencl}",
-        "needs Warp: pip install",
-    }
+    assert said.startswith("Where a library wins: in “count”")
 
 
 def test_what_is_wrong_did_not_run_or_is_a_replay_is_not_compared(folder: Path) -> None:
@@ -292,10 +330,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_page_begins_with_the_winners_and_so_does_the_front_page(folder: Path) -> None:
+    front = folder.joinpath("index.html").read_text("utf-8")
     for name in ("regimes.html", "rivals.html"):
         verdict = folder.joinpath(name).read_text("utf-8").partition('<p class="verdict">')[2]
-        assert verdict.startswith("Where a library wins:")
-    assert folder.joinpath("index.html").read_text("utf-8").count("Where a library wins:") == 2
+        said = verdict.partition("</p>")[0]
+        assert said.startswith(("Where a library wins:", "Ours are first in ")) and said in front
 
 
 def test_pages_are_small_and_lead_to_files(folder: Path) -> None:
@@ -338,11 +377,12 @@ def test_the_front_page_has_the_maps_of_the_gpu_measured_last_and_names_what_to_
     answers = (tmp_path / "index.html").read_text("utf-8").partition("<h2>Studies")[0]
     assert answers.count('class="half"') == answers.count('<p class="verdict">Take ') == 2
     said = re.findall(r'<a href="([^"]*)">(On [^<]*)</a>', answers)
-    taken = "count and list: take search-counting-sort at every size"
+    rule = "take search-counting-sort at every size: known slower on none of 4 inputs"
+    taken = f"count: {rule}; list: {rule}"
     assert [text for _, text in said] == [
-        "On latest, measured on 2026-01-20, every answer checked: all maps",
-        f"On older, measured on 2026-01-10, {taken}",
-        f"On oldest, measured on 2026-01-05, {taken}",
+        "On latest as launched, on 2026-01-20: all maps",
+        f"On older as launched, on 2026-01-10: {taken}",
+        f"On oldest as launched, on 2026-01-05: {taken}",
     ]
     html = (tmp_path / "regimes.html").read_text("utf-8")
     assert all(f'id="{href.partition("#")[2]}"' in html for href, _ in said)

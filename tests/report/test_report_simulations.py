@@ -48,7 +48,6 @@ def test_tells_what_was_simulated(folder, tmp_path):
         assert said in page and said in text
     assert "Some &lt;GPU&gt;" in page
     assert "There are no results" not in page
-    assert "| force | 3.00 | 75% |" in text
     assert "| pressure | \N{EN DASH} |" in text
 
 

@@ -72,8 +72,17 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task; it says what the answer is."""
-        return task_of(form), None
+        """Return the task, which says what the answer is; of `build`, the kind of structure."""
+        task = task_of(form)
+        return task, cls.structure() if task == "build" else None
+
+    @classmethod
+    def structure(cls) -> str:
+        """Return what kind of structure `build` makes; only alike ones are compared.
+
+        By default it is like no other: what it is worth shows in the tasks that query it.
+        """
+        return cls.name
 
     @property
     def answer(self) -> Neighbours:
