@@ -34,6 +34,7 @@ DESCRIBES = {
     "replaces", "sample_sizes", "source", "structure", "summary", "task_and_answer",
     "traffic_bytes", "variants",
 }  # fmt: skip
+_UNSAID = {"ctx", "kind", "lineno", "type_comment", "type_params"}
 _NAME = re.compile(r'^    name(?:: [^=]+)? = "([a-z0-9-]+)"', re.MULTILINE)
 _KERNEL = re.compile(r"[\w/]+\.(cu|cuh|cl|h)")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -173,7 +174,7 @@ class _Writer(ast.NodeTransformer):
     def line(self, node: ast.stmt) -> str:
         """Return a definition as one line."""
         self._imports = _imports(node)
-        return ast.dump(self.visit(node))
+        return _plain(self.visit(node))
 
     def _reference(self, place: Place | None, otherwise: ast.expr) -> ast.expr:
         if place is None:
@@ -238,6 +239,17 @@ class _Writer(ast.NodeTransformer):
         if (self._place[1]) == node.name:
             node.name = "@"
         return self.generic_visit(node)
+
+
+def _plain(node: object) -> str:
+    """Return a tree as text, the same in every version of Python: without what is empty in it."""
+    if isinstance(node, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(node) if name not in _UNSAID)
+        given = (f"{name}={_plain(value)}" for name, value in fields if value not in (None, []))
+        return f"{type(node).__name__}({', '.join(given)})"
+    if isinstance(node, list):
+        return f"[{', '.join(map(_plain, node))}]"
+    return repr(node)
 
 
 def _is_described(target: ast.expr) -> bool:

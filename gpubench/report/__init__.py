@@ -26,8 +26,8 @@ def write(
     """Write a report on all that is given, and return the path of its front page.
 
     Pages load `gpubench.js` and pictures beside them, nothing else: `index.html`, `<study>.html`,
-    `simulations.html`, `checks.html` and `calibration.html`. Beside them are `report.md` with
-    `figures/`, and CSV, see `spreadsheets.files`. Raises UserError where the folder belongs
+    `simulations.html`, `checks.html`, `calibration.html` and `coverage.html`. Beside them are
+    `report.md` with `figures/`, and CSV, see `spreadsheets.files`. Raises UserError where the folder belongs
     to others or cannot be written, see `folder.replace`.
     """
     folder.require_own(out)

@@ -16,6 +16,7 @@ from gpubench.evidence.pooling import grouped as grouped
 from gpubench.evidence.pooling import hashable
 from gpubench.evidence.ranking import MODES, Ranked, Standing, Variant
 from gpubench.evidence.records import Record
+from gpubench.measure.version import version_of
 from gpubench.report import formats
 from gpubench.report.axes import AXES, counts, sizes
 
@@ -117,7 +118,12 @@ class MeasurementRow:
                 return ours.over(theirs)
         return None
 
-    # What `tables.timed` marks; whether the measurement's code is older belongs here too.
+    @cached_property
+    def is_old(self) -> bool:
+        """Whether this version of the package has newer code for what was timed."""
+        current = version_of(self.record.algorithm, self.workload, self.record.device)
+        return current is not None and current != self.version.partition(" ")[0]
+
     @property
     def is_short(self) -> bool:
         """Whether samples are so short that what a measurement adds shows in them, if known."""

@@ -13,6 +13,7 @@ from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import (
     calibrations,
     checks,
+    coverage,
     environment,
     formats,
     maps,
@@ -31,7 +32,13 @@ from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
-_OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
+_OTHER_PAGES = (
+    "index",
+    "simulations",
+    "checks",
+    "calibration",
+    "coverage",
+)  # names that no study's page takes
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
@@ -107,7 +114,12 @@ def build(
         ])
         for stem, study in studied.items()
     ]  # fmt: skip
-    made = (simulations.page(simulated), checks.page(checked), calibrations.page(calibrated))
+    made = (
+        simulations.page(simulated),
+        checks.page(checked),
+        calibrations.page(calibrated),
+        coverage.page(machines),
+    )
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
     table = Table("Beside the studies", ["Page", "What is found there"], leading)
@@ -169,7 +181,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         slug=place,
         alert=_CPU if machine.is_cpu else "",
         verdict=gist,
-        sentences=[run.timing] if run.timed else [],
+        sentences=[each for each in (run.timing, run.older) if each and run.timed],
         links={
             f"Measured through {_BACK_ENDS[machine.backend]} {run.dates}": "index.html#machines",
             "How it was timed": "index.html#method",

@@ -15,6 +15,7 @@ from gpubench.evidence.pooling import by_device, pool, started
 from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
+from gpubench.report import formats
 from gpubench.report.axes import AXES, sizes
 from gpubench.report.cells import InputAxes, MeasurementRow, grouped, phases_of, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
@@ -52,6 +53,15 @@ class StudyRun:
     def has_graphs(self) -> bool:
         """Whether anything was timed as a graph, so that times are of the device alone."""
         return any(cell.is_timed("graph") for cell in self.timed)
+
+    @cached_property
+    def older(self) -> str:
+        """Say what older code than this version's timed; empty for nothing."""
+        old = [cell for cell in self.timed if cell.is_old]
+        if len(old) == len(self.timed):
+            return "Timed by older code than this version has." if old else ""
+        names = formats.listing(dict.fromkeys(self.labels[cell.subject] for cell in old))
+        return f"Timed by older code than this version has: {names}." if old else ""
 
     @property
     def clock(self) -> str:

@@ -24,6 +24,7 @@ MEANINGS = {
 _MARKS = {"hot": "ˡ", "cold": "ᶜ"}
 LAUNCHED = "Called from Python"
 TIMES = "\N{MULTIPLICATION SIGN}"
+_OLD = "ᵒ"
 _SHORT = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
 SHORT_NOTE = (
     f"{_SHORT} marks a time whose samples are less than {LONG} times as long as one of nothing, so"
@@ -60,6 +61,7 @@ def timed(
     if not cell.ok:
         return Item(cell.record.status, "none")
     mark = marks.get(cell.mode, "") + (_SHORT if cell.is_short else "")
+    mark += marks.get(_OLD, "") if cell.is_old else ""
     text = formats.significant(cell.median_ms / cell.unit_ms(unit) if value is None else value)
     return Item(text, "number", detail, mark, strong)
 
@@ -67,7 +69,8 @@ def timed(
 def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     """Return the mark of each mode but the first that occurs, and the note that explains them."""
     known = list(cells)
-    found = {cell.mode for cell in known if cell is not None and cell.ok}
+    timed_cells = [cell for cell in known if cell is not None and cell.ok]
+    found = {cell.mode for cell in timed_cells}
     timed_modes = [mode for mode in MODES if mode in found]
     if not timed_modes:
         return {}, ""
@@ -76,8 +79,11 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     for mode, mark in marks.items():
         note += f"; {mark} {MEANINGS[mode]}, where that is all there is"
     note += "."
-    if any(cell is not None and cell.is_short for cell in known):
+    if any(cell.is_short for cell in timed_cells):
         note += f" {SHORT_NOTE}"
+    if 0 < sum(cell.is_old for cell in timed_cells) < len(timed_cells):
+        marks[_OLD] = _OLD
+        note += f" {_OLD} timed by older code than this version has."
     return marks, note + (f" {formats.DASH} stands for not measured." if None in known else "")
 
 

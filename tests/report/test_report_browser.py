@@ -158,7 +158,13 @@ def test_a_point_of_a_line_tells_its_interval_bound_and_command(
         """,
         tmp_path,
     )
-    for words in ("median device time, ms", "95 % interval", " to ", "of copy bandwidth", "to repeat"):
+    for words in (
+        "median device time, ms",
+        "95 % interval",
+        " to ",
+        "of copy bandwidth",
+        "to repeat",
+    ):
         assert words in found["hover"]
     assert found["command"].startswith(f"gpubench run {STUDY} --device ")
     assert found["command"] in " ".join(found["hover"].split())
