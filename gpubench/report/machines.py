@@ -58,10 +58,12 @@ class StudyRun:
     def older(self) -> str:
         """Say what older code than this version's timed; empty for nothing."""
         old = [cell for cell in self.timed if cell.is_old]
+        if not old:
+            return ""
         if len(old) == len(self.timed):
-            return "Timed by older code than this version has." if old else ""
+            return "Timed by older code than this version has."
         names = formats.listing(dict.fromkeys(self.labels[cell.subject] for cell in old))
-        return f"Timed by older code than this version has: {names}." if old else ""
+        return f"Timed by older code than this version has: {names}."
 
     @property
     def clock(self) -> str:
@@ -231,14 +233,16 @@ def _machine(runs: list[Results]) -> Machine:
     every = [MeasurementRow(ranks[id(each)]) for each in measured]
     studies = []
     for name, of_study in sorted(grouped(every, lambda cell: cell.study).items()):
-        cells = {}
+        study, cells = _study_of(name, runs), {}
+        older = [cell for cell in of_study if cell.is_older and study.views]  # one map, one code
+        replaced = len(older) + sum(cell.ranked.measurement.replaced for cell in of_study)
+        of_study = [cell for cell in of_study if not (cell.is_older and study.views)]
         for key, own in grouped(of_study, lambda cell: (cell.subject, cell.place)).items():
             modes = {cell.mode: cell for cell in own}
             for cell in own:
                 cell.modes = modes
             cells[key] = shown(own)
-        replaced = sum(cell.ranked.measurement.replaced for cell in of_study)
-        studies.append(StudyRun(_study_of(name, runs), cells, replaced))
+        studies.append(StudyRun(study, cells, replaced))
     return Machine(runs, studies, ranked)
 
 
