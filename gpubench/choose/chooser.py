@@ -18,7 +18,7 @@ from gpubench.choose.question import CALLED_FROM, GRAPH, NO_GRAPHS, Question, So
 from gpubench.choose.surface import SAME
 from gpubench.choose.validation import Validation, validate
 from gpubench.evidence import results
-from gpubench.evidence.pooling import pool
+from gpubench.evidence.pooling import current, pool
 from gpubench.evidence.ranking import Variant
 
 NEAREST = 3  # measurements that are named
@@ -107,7 +107,7 @@ class Chooser:
         self.machine, of_machine = evidence.machine(found)
         self.files = [result.path for result in of_machine]
         every = pool(of_machine)
-        measured = [each for each in every if not each.is_older]
+        measured = current(every)
         older = len(every) - len(measured)
         self._left_out = [f"left out: {older:,} measurements of older code"] if older else []
         self._tables = {way: evidence.tables(measured, way) for way in CALLED_FROM}

@@ -155,6 +155,20 @@ def pool(results: Iterable[Results]) -> list[Measurement]:
     return pooled
 
 
+def current(measured: Sequence[Measurement]) -> list[Measurement]:
+    """Return what a study's newest code timed, where that leaves more than one entrant.
+
+    An input that the study no longer has may keep one, whose code did not change.
+    """
+    found: dict[int, Measurement] = {}
+    for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
+        newest = [each for each in own if not each.is_older]
+        entrants = {each.record.algorithm for each in newest if isinstance(each.record, Ok)}
+        if len(newest) == len(own) or len(entrants) > 1:
+            found |= {id(each): each for each in newest}
+    return [each for each in measured if id(each) in found]
+
+
 def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
     """Return, for each regime, by how much two timings of one measurement differ, as a logarithm.
 

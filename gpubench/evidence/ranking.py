@@ -44,6 +44,7 @@ class Variant(NamedTuple):
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
+SIMPLER = 1.05  # what two choices must save, in the worst case or on average
 MODES = ("graph", "hot", "cold")  # the nearer to device time, the earlier
 _INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
@@ -202,12 +203,17 @@ def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[R
 
 
 def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
-    """Return the cheapest rule of one line: a single choice, or two parted by a size.
+    """Return the cheapest rule of one line: two parted by a size, where that pays, else a single.
 
     sizes: of the inputs that the costs of the choices are over, ascending.
     """
     pairs = (_parted(one, other, sizes) for one, other in itertools.permutations(singles, 2))
-    return min([singles[0], *(pair for pair in pairs if pair)], key=lambda rule: rule.price)
+    best = min([singles[0], *(pair for pair in pairs if pair)], key=lambda rule: rule.price)
+    saved = (
+        singles[0].costs.max() / best.costs.max(),
+        np.exp(np.log(singles[0].costs / best.costs).mean()),
+    )
+    return best if max(saved) > SIMPLER else singles[0]
 
 
 def _parted(few: Rule, many: Rule, sizes: Sequence[float]) -> Rule | None:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from gpubench import problems, registry
-from gpubench.evidence.pooling import by_device, pool, started
+from gpubench.evidence.pooling import by_device, current, pool, started
 from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
@@ -234,9 +234,11 @@ def _machine(runs: list[Results]) -> Machine:
     studies = []
     for name, of_study in sorted(grouped(every, lambda cell: cell.study).items()):
         study, cells = _study_of(name, runs), {}
-        older = [cell for cell in of_study if cell.is_older and study.views]  # one map, one code
-        replaced = len(older) + sum(cell.ranked.measurement.replaced for cell in of_study)
-        of_study = [cell for cell in of_study if not (cell.is_older and study.views)]
+        replaced = sum(cell.ranked.measurement.replaced for cell in of_study)
+        if study.views:  # a map is of one code
+            kept = {id(each) for each in current([cell.ranked.measurement for cell in of_study])}
+            replaced += len(of_study) - len(kept)
+            of_study = [cell for cell in of_study if id(cell.ranked.measurement) in kept]
         for key, own in grouped(of_study, lambda cell: (cell.subject, cell.place)).items():
             modes = {cell.mode: cell for cell in own}
             for cell in own:

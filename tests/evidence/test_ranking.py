@@ -245,4 +245,5 @@ def test_no_other_rule_has_a_lower_worst_case(times):
                 by_thing[small if size < limit else large] / min(by_thing.values())
                 for size, by_thing in times
             ]
-            assert least.costs.max() <= max(ratios) + 0.001  # worst cases are rounded to that
+            # Worst cases are rounded, and two choices must save more than 5 %.
+            assert least.costs.max() <= 1.05 * max(ratios) + 0.002
