@@ -27,8 +27,8 @@ def write(
 
     Pages load `gpubench.js` and pictures beside them, nothing else: `index.html`, `<study>.html`,
     `simulations.html`, `checks.html`, `calibration.html` and `coverage.html`. Beside them are
-    `report.md` with `figures/`, and CSV, see `spreadsheets.files`. Raises UserError where the folder belongs
-    to others or cannot be written, see `folder.replace`.
+    `report.md` with `figures/`, and CSV, see `spreadsheets.files`. Raises UserError where the
+    folder belongs to others or cannot be written, see `folder.replace`.
     """
     folder.require_own(out)
     found = machines(results)
