@@ -115,11 +115,14 @@ def test_searches_that_build_linked_lists_and_sorted_cells_are_ranked_apart(decl
         found = registry.find_algorithm(name).declared(form) if declares else None
         return record(name, form, median=median, declared=found)
 
-    names = ("search-counting-sort", "search-radix-grid", "search-atomic-list", "warp-hash-grid")
+    names = (
+        "search-counting-sort", "search-radix-grid", "search-atomic-list", "search-bucket-sort",
+        "warp-hash-grid",
+    )  # fmt: skip
     built = ranked(*(made(name, "build", 1.0 + at) for at, name in enumerate(names)))
     assert built == [
         [("search-counting-sort", 1, True), ("search-radix-grid", 2, False)],
-        [("search-atomic-list", 1, False)],
+        [("search-atomic-list", 1, True), ("search-bucket-sort", 2, False)],
         [("warp-hash-grid", 1, False)],
     ]
     [counted] = ranked(*(made(name, "count", 1.0 + at) for at, name in enumerate(names)))

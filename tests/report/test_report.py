@@ -126,6 +126,23 @@ def test_launched_times_of_the_same_inputs_stand_beside_device_times(gpu_page: P
     assert "Compared by device time (CUDA graph replay)" in gpu_page.text
 
 
+def test_lines_are_of_device_time_and_say_what_was_launched() -> None:
+    [chart, *_] = study_charts.charts(run_of(full_records()), "s")
+    labels = {line.label for line in chart.panels[0].lines}
+    assert chart.y.label == "median device time, ms"
+    assert {"bucket-sort host-loop, launched", "bucket-sort device-loop"} < labels
+    hot = [each for each in full_records() if each.mode == "hot"]
+    [chart, *_] = study_charts.charts(run_of(hot), "s")
+    assert chart.y.label == "median time, ms"
+    assert "bucket-sort host-loop" in {line.label for line in chart.panels[0].lines}
+
+
+def test_a_page_says_where_all_was_timed_as_launched(tmp_path: Path) -> None:
+    page = write_page([results([record(), record(per_cell=2)])], tmp_path)
+    assert "Compared as launched from Python: no CUDA graph was timed here." in page.text
+    assert not any(caption.startswith("called from Python") for caption in page.tables)
+
+
 def test_every_record_has_its_row_with_mode_and_command(gpu_folder: Path) -> None:
     rows = pd.read_csv(gpu_folder / f"{STUDY}-records.csv.gz")
     assert len(rows) == len(full_records())

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from regime_records import remade
 from report_pages import Page, markdown_tables, read_pages, results, run_of, step_record, write_page
 
 from gpubench import report
@@ -239,6 +240,19 @@ def test_a_row_for_each_size_and_way_beside_one_rank(page):
         formats.significant(frames[0] / frames[1]),
     ]
     assert slab[7].endswith("%")
+
+
+def test_a_speed_up_is_of_one_mode():
+    alone = [step(mode=mode, particles=64000) for mode in ("hot", "graph")]
+    alone[1] = remade(alone[1], median_ms=alone[0].median_ms / 2)
+    several = step(shares=2, decomposition="slab", particles=64000)
+    table = steps.comparison(run_of([*alone, several]))
+    assert table.rows[1].items[0].text == "2 ranks, slab"
+    assert table.rows[1].items[4].text == formats.significant(
+        alone[0].median_ms / several.median_ms
+    )
+    only_graph = steps.comparison(run_of([alone[1], several]))
+    assert only_graph.rows[1].items[4].text == formats.DASH
 
 
 def test_phases_that_only_some_steps_have_come_where_they_belong():
