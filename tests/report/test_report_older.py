@@ -1,0 +1,83 @@
+"""What older code timed says so, and how often later runs fell inside earlier intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_pages import STUDY, record, results, run_of, write_page
+
+from gpubench import report
+from gpubench.measure.version import version_of
+from gpubench.report import tables
+from gpubench.report.machines import machines
+
+NAMES = ("atomic-list", "counting-sort")
+TODAY = {name: version_of(name, None, "cuda") for name in NAMES}
+FORMS = {"atomic-list": "one-pass", "counting-sort": "order"}
+ALL_OLD = "Timed by older code than this version has."
+
+
+def timed(name: str, version: str | None, **changes: Any) -> dict[str, Any]:
+    return record(name, FORMS[name], version=version, **changes)
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ((TODAY["atomic-list"], TODAY["counting-sort"]), ""),
+        (("older", "older"), ALL_OLD),
+        (("older", TODAY["counting-sort"]), f"{ALL_OLD[:-1]}: atomic-list."),
+        ((None, TODAY["counting-sort"]), f"{ALL_OLD[:-1]}: atomic-list."),
+    ],
+)
+def test_what_older_code_timed_says_so(versions: tuple[str | None, ...], said: str) -> None:
+    made = [timed(name, version) for name, version in zip(NAMES, versions, strict=True)]
+    assert run_of(made).older == said
+
+
+def test_a_time_by_older_code_is_marked_beside_others() -> None:
+    [table], notes = tables.subjects(
+        run_of([timed("atomic-list", "older"), timed("counting-sort", TODAY["counting-sort"])])
+    )
+    assert [row.items[0].mark for row in table.rows] == ["ᵒ", ""]
+    assert "ᵒ timed by older code than this version has" in " ".join(notes)
+    [table], notes = tables.subjects(run_of([timed(name, "older") for name in NAMES]))
+    assert [row.items[0].mark for row in table.rows] == ["", ""]  # the page says it of all
+
+
+def test_what_the_package_does_not_have_is_not_older() -> None:
+    assert run_of([record("of-a-plug-in", "plain", version="its-own")]).older == ""
+
+
+def test_a_map_is_of_one_code() -> None:
+    """An input that newer code did not time again is on no map, but in the CSV file."""
+    about = {"study": "regimes", "sweep": "map"}
+
+    def search(name: str, **changes: Any) -> dict[str, Any]:
+        return record(name, "count", **about | changes)
+
+    old = [search("search-counting-sort", version="1", particles=n) for n in (1024, 4096)]
+    old += [search("scipy-ckdtree", version="1", particles=n) for n in (1024, 4096)]
+    new = [search("search-counting-sort", version="2", particles=4096)]
+    found = [results(old), results(new, started="2001-01-01T00:00:00+00:00")]
+    [run] = machines(found)[0].studies
+    assert {cell.place.particles for cell in run.cells.values()} == {4096}
+    assert run.replaced == 3  # one replaced by its repetition, two on the input that is gone
+
+
+def test_coverage_has_a_page_where_two_runs_timed_the_same(tmp_path: Path) -> None:
+    one = [timed(name, "v", particles=2**20 + n) for name in NAMES for n in range(3)]
+    report.write([results(one)], tmp_path)
+    assert not (tmp_path / "coverage.html").exists()
+    days = [results(one, started=f"2001-01-0{day}T00:00:00+00:00") for day in (1, 2, 3)]
+    report.write(days, tmp_path)
+    page = (tmp_path / "coverage.html").read_text(encoding="utf-8")
+    assert "6 of 6 times" in page and "Later runs inside earlier intervals" in page
+    assert "coverage.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_page_of_a_study_says_what_is_older(tmp_path: Path) -> None:
+    write_page([results([timed(name, "older") for name in NAMES])], tmp_path)
+    assert ALL_OLD in (tmp_path / f"{STUDY}.html").read_text(encoding="utf-8")
