@@ -17,9 +17,9 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 
+from gpubench.core.version import SourceTree
 from gpubench.evidence.files import load_results
 from gpubench.evidence.versions import FILE, subject_of
-from gpubench.measure.version import SourceTree
 
 
 def main() -> None:

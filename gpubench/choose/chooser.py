@@ -95,6 +95,12 @@ class Answer:
         return "cannot tell" if self.tied or not self.margins else "chosen"
 
 
+BUILDS = (
+    "only builds of sorted cells are compared: which structure pays is told by tasks that query it,"
+    " count and list"
+)
+
+
 class Chooser:
     """Answers questions from results of one machine.
 
@@ -157,6 +163,7 @@ class Chooser:
             return Answer(question, self.machine, self.files, reason=none)
         model, worth = self.known(task, question.called_from)
         fallback = [] if worth.called_from == question.called_from else [NO_GRAPHS]
+        fallback += [BUILDS] if task == "build" else []
         place = self._place(model, question)
         answer = Answer(question, self.machine, self.files, worth, warnings=fallback)
         reason = _why_outside(model, place)

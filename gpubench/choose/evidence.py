@@ -28,6 +28,7 @@ from gpubench.problems.neighbours.tasks import TASKS
 STUDY = study_for("choose")
 MAP = "map"  # its sweep over sizes and occupancies, which takes minutes
 LAUNCHED = "hot"  # the mode that every algorithm and every library can be timed in
+SORTED = "sorted"  # cells, of structures that are built
 MODES = {GRAPH: ("graph", LAUNCHED), PYTHON: (LAUNCHED,)}
 NOT_MEASURED = "not measured"
 LAUNCHED_ALONE = "timed as launched from Python alone, unlike the fastest in a graph"
@@ -261,7 +262,9 @@ def _task(record: AnyRecord) -> str | None:
     """Return the task that a record is evidence for, or None for any other record."""
     has_moved = record.at("moved") is not None
     is_alone = (record.inputs or 1) == 1 and has_moved == (record.at("destination") is not None)
-    task = group(record).task
+    _, task, answer = group(record)
+    if task == "build" and answer != SORTED:
+        return None  # of several structures, only tasks that query them tell which pays
     fits = record.kind == "particles" and is_alone and (task == "update") == has_moved
     return task if fits else None
 

@@ -66,7 +66,7 @@ class Record(
     first_call_ms: time on the host to make the algorithm, load its input and launch it for the
     first time. library: name and version of the third-party package; None for our own.
     measured_on: UUID of the GPU, or the OpenCL device, in a run spread over several. version: of
-    what is timed, see measure/version.py. outcome: what the launch reports beside its answer. What
+    what is timed, see core/version.py. outcome: what the launch reports beside its answer. What
     is None by default came later than other fields.
     """
 

@@ -1,6 +1,6 @@
 """Versions of what was timed: two times of one version may be pooled, two of others never.
 
-A record has the version that `measure/version.py` computed when it was made. Those of results that
+A record has the version that `core/version.py` computed when it was made. Those of results that
 are older than that stand in `versions.json`, as `tools/record_versions.py` computed them from their
 commits. What is known of neither is of one version with what the same code measured.
 """

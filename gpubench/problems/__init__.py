@@ -25,7 +25,7 @@ RESERVED = frozenset({
     "stopped", "clocks_sm_mhz", "batch", "median_ms", "ci95_low_ms", "ci95_high_ms", "steps",
     "particle_steps_per_s", "phases_ms", "bytes_moved", "workspace_bytes", "peak_bytes",
     "first_call_ms", "declared", "library", "input_hash", "seed", "measured_on", "version",
-    "outcome", "device_rank", "device_over_best", "device_is_first", "is_older",
+    "library_part", "outcome", "device_rank", "device_over_best", "device_is_first", "is_older",
     "state_before", "state_after", "machine", "backend", "date", "commit", "problem", "task",
     "answer", "replaces", "low_ms", "high_ms", "timings", "bound", "lost", "rank", "over_best",
     "is_first", "file", "cells", "kind", "name", "points", "requires", "quick", "subjects",

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gpubench.core.version import version_of
 from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.frame import command_of, row_of
 from gpubench.evidence.pooling import grouped as grouped
 from gpubench.evidence.pooling import hashable
 from gpubench.evidence.ranking import MODES, Ranked, Standing, Variant
 from gpubench.evidence.records import Record
-from gpubench.measure.version import version_of
 from gpubench.report import formats
 from gpubench.report.axes import AXES, counts, sizes
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from gpubench import registry
 from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe
+from gpubench.core.version import version_of
 from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import record_key, waits_for
 from gpubench.measure.budget import Mode
-from gpubench.measure.version import version_of
 from gpubench.problems.steps.axes import Simulation
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study, Subject, Sweep, check_names

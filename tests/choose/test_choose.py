@@ -210,6 +210,21 @@ def moved_records():
     ]
 
 
+def test_builds_of_other_structures_are_no_alternatives():
+    """Linked lists are built faster; which structure pays, a task that queries it tells."""
+    times = {"search-atomic-list": 0.1, "search-counting-sort": 0.3, "search-radix-grid": 0.5}
+    made = [
+        record(name, ms * n / 1e6, n, p, form="build")
+        for name, ms in times.items()
+        for n in SIZES
+        for p in OCCUPANCIES
+    ]
+    answer = Chooser([results(*made)]).choose(Question(30_000, 3, task="build"))
+    assert answer.best.subject.algorithm == "search-counting-sort"
+    assert [each.other.subject.algorithm for each in answer.margins] == ["search-radix-grid"]
+    assert any("sorted cells" in each for each in answer.warnings)
+
+
 def test_updates_and_rebuilds_are_alternatives_where_particles_moved():
     found = chooser(*moved_records())
     assert [each.task for each in found.cross_validate()] == ["update"]

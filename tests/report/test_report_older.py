@@ -9,7 +9,7 @@ import pytest
 from report_pages import STUDY, record, results, run_of, write_page
 
 from gpubench import report
-from gpubench.measure.version import version_of
+from gpubench.core.version import version_of
 from gpubench.report import tables
 from gpubench.report.machines import machines
 
