@@ -175,9 +175,10 @@ def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, flo
     In 95 % of the cases that were repeated they differ by less; nothing is assumed about the
     distribution. Timings of runs on different days or devices count as BETWEEN, all pairs of them;
     others with their study and with the machine, each with the next. A regime with fewer than
-    FEWEST_PAIRS pairs has no entry.
+    FEWEST_PAIRS pairs has no entry. Of few runs the spread is known the worse, see `_few`.
     """
     differences: dict[Conditions, list[float]] = {}
+    runs: dict[Conditions, set[tuple[str, str | None]]] = {}
     for timings in measured:
         times = [(t.run, t.record.median_ms) for t in timings if isinstance(t.record, Ok)]
         logs = [(run, math.log(ms)) for run, ms in times if ms > 0]
@@ -188,11 +189,23 @@ def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, flo
             pairs = apart if regime.study == BETWEEN else near
             if pairs:
                 differences.setdefault(regime, []).extend(pairs)
+                runs.setdefault(regime, set()).update(run for run, _ in logs)
     return {
-        regime: float(np.quantile(each, COVERED, method="higher"))
+        regime: float(np.quantile(each, COVERED, method="higher")) * _few(len(runs[regime]))
         for regime, each in differences.items()
         if len(each) >= FEWEST_PAIRS
     }
+
+
+def _few(runs: int) -> float:
+    """Return by how much the spread between so few runs may be too small; 1 of one run alone.
+
+    The times of a run are off together: on an H100, the 66 small ones of a run tell as much about
+    other runs as some 4 independent ones. So it is Student's quantile of 95 % over the normal one,
+    with 4 degrees of freedom for each run but the first (Abramowitz and Stegun, 26.7.5).
+    """
+    freedom = 4 * (runs - 1)
+    return 1 + 1.21 / freedom + 1.44 / freedom**2 if freedom else 1.0
 
 
 def _regimes(record: Record) -> tuple[Conditions, ...]:

@@ -30,8 +30,8 @@ def test_intervals_that_know_the_spread_hold_95_of_100_and_those_of_one_run_do_n
         (1, 200), (2, 200), (3, 200)
     ]  # fmt: skip
     assert alone.inside < 20
-    assert two.inside / 200 == pytest.approx(0.95, abs=0.04)
-    assert three.inside / 200 == pytest.approx(0.95, abs=0.04)
+    assert two.inside / 200 >= 0.93  # of few runs, intervals are wider
+    assert 0.93 <= three.inside / 200 <= 0.995
     assert 1.05 < max(two.worst.ratio, 1 / two.worst.ratio) < 1.3
 
 
