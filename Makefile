@@ -100,7 +100,7 @@ docs-benchmarks: $(DEV_STAMP)
 	$(BIN)/asv publish --html-dir build/site/asv
 
 pictures: $(USER_STAMP)
-	$(BIN)/gpubench report results/measured/nvidia-h100-80gb-hbm3/*-regimes*.json.gz --out build/pictures
+	$(BIN)/gpubench report results/measured/nvidia-h100-80gb-hbm3 --out build/pictures
 	cp build/pictures/figures/nvidia-h100-80gb-hbm3-cuda-answer-map-count.svg docs/pictures/fastest-count.svg
 
 # For every Python that the package supports; uv resolves for all of them at once.

@@ -100,6 +100,11 @@ class WorkloadStep(Algorithm):
             self._moved = {"moved_share": round(float((self._cells() != before).mean()), 6)}
         return wrong
 
+    @property
+    def answer(self) -> Any:
+        """Raise NotImplementedError: a step is checked by its workload, from the state before."""
+        raise NotImplementedError("a step has no answer of its own")
+
     def poison(self) -> None:
         """Note how many steps are done, and empty the cells that the next one builds."""
         self.workload.count_steps()
