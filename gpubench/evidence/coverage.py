@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gpubench.evidence.pooling import (
-    grouped,
-    is_small,
-    key_of,
-    pool_timings,
-    started,
-    timings_of,
-)
+from gpubench.evidence.pooling import grouped, is_small, key_of, pool_timings, started, timings_of
 from gpubench.evidence.records import Ok, Record
 from gpubench.evidence.results import Results
 

@@ -15,19 +15,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gpubench.base.writing import Lock
-from gpubench.evidence.bounds import (
-    Environment,
-    Line,
-    Ms,
-    Name,
-    Real,
-    Size,
-    Slug,
-    Value,
-    read,
-    require_slug,
-    write,
-)
+from gpubench.evidence import bounds
+from gpubench.evidence.bounds import Environment, Line, Ms, Name, Real, Size, Slug, Value
 from gpubench.evidence.records import plain
 from gpubench.evidence.results import free_file
 
@@ -113,7 +102,7 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     panels: Sequence[Panel]
 
     def __post_init__(self) -> None:
-        require_slug(self.slug, "slug")
+        bounds.require_slug(self.slug, "slug")
 
 
 class CheckRun(Struct, frozen=True, forbid_unknown_fields=True):
@@ -147,7 +136,7 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
     schema: Literal[1] = 1
 
     def __post_init__(self) -> None:
-        require_slug(self.family, "family")
+        bounds.require_slug(self.family, "family")
 
     @property
     def is_sound(self) -> bool:
@@ -166,7 +155,7 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
 
 def save(found: CheckResults, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
-    write(path, CheckResults, found.as_json(), "not what a file of checks holds")
+    bounds.write(path, CheckResults, found.as_json(), "not what a file of checks holds")
 
 
 @contextmanager
@@ -183,7 +172,7 @@ def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Iter
 
 def load(path: Path) -> CheckResults:
     """Read a file; raises UserError where it is missing or no file of checks."""
-    return read(path, CheckResults, "a file of gpubench checks")
+    return bounds.read(path, CheckResults, "a file of gpubench checks")
 
 
 def _rounded(value: Any) -> Any:

@@ -38,10 +38,10 @@ class Account(Struct):
     figure: Line = ""
 
     def __post_init__(self) -> None:
-        for number, each in enumerate(self.observations):
+        for index, each in enumerate(self.observations):
             time = each.get("time")
             if time is None or time < 0:
-                raise ValueError(f"Expected a time - at `$.observations[{number}].time`")
+                raise ValueError(f"Expected a time - at `$.observations[{index}].time`")
         for name, value in self.given.items():
             if isinstance(value, float) and value.is_integer():
                 self.given[name] = int(value)
