@@ -108,8 +108,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the document of a file."""
-        plain_self = msgspec.json.decode(msgspec.json.encode(self, enc_hook=plain))
-        return {"schema": 1, "calibration": plain_self}
+        return {"schema": 1, "calibration": msgspec.to_builtins(self, enc_hook=plain)}
 
 
 class _CalibrationFile(Struct, forbid_unknown_fields=True):
