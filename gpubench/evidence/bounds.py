@@ -8,7 +8,7 @@ import math
 import re
 import textwrap
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -141,7 +141,7 @@ def checked(kind: Any, value: object, what: str) -> Any:
     """Return plain JSON as a type; raises ValueError that begins with `what` and says where."""
     _require_texts(value, what)
     try:
-        return msgspec.convert(value, kind, dec_hook=_hook)
+        return converted(value, kind)
     except msgspec.ValidationError as error:
         raise ValueError(f"{what}: {_offence(error)}") from error
 
@@ -200,11 +200,11 @@ def read(path: Path, kind: type[T], title: str) -> T:
 
 
 def _is_suspect(content: bytes) -> bool:
-    if any(each.search(content) for each in _ESCAPES):
-        return True
-    if any(each.search(content) for each in _EXPONENTS) and _SMALL.search(content):
-        return True
-    return b"0" * 19 in content.translate(_DIGITS) and _LONG.search(content) is not None
+    return bool(
+        any(each.search(content) for each in _ESCAPES)
+        or (any(each.search(content) for each in _EXPONENTS) and _SMALL.search(content))
+        or (b"0" * 19 in content.translate(_DIGITS) and _LONG.search(content))
+    )
 
 
 def write(path: Path, kind: Any, document: object, what: str) -> None:
@@ -244,24 +244,21 @@ def _offence(error: msgspec.ValidationError) -> str:
     return f"at {at}: " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
 
 
-def _leaves(value: object, place: str = "$") -> Iterator[tuple[str, object]]:
-    """Yield all that a document holds with its place; a name counts at the place of its object."""
+def _require_texts(value: object, what: str, place: str = "$", study: str = "") -> None:
+    """Raise ValueError for text that no file can hold, and a line that breaks, or a terminal.
+
+    A name counts at the place of its object. study: the place of the text of a study's file.
+    """
     match value:
         case dict():
+            study = "$.study" if place == "$" and "records" in value else study
             for name, each in value.items():
-                yield place, name
-                yield from _leaves(each, f"{place}.{name}")
+                _require_texts(name, what, place, study)
+                _require_texts(each, what, f"{place}.{name}", study)
         case list():
             for number, each in enumerate(value):
-                yield from _leaves(each, f"{place}[{number}]")
-        case _:
-            yield place, value
-
-
-def _require_texts(document: object, what: str) -> None:
-    """Raise ValueError for text that no file can hold, and a line that breaks, or a terminal."""
-    texts = {"$.study"} if isinstance(document, dict) and "records" in document else set()
-    for place, value in _leaves(document):
-        refused = _NO_TEXT if place in texts or place.endswith(TEXTS) else _NO_LINE
-        if isinstance(value, str) and refused.search(value):
-            raise ValueError(f"{what}: at {place}: text without control characters is due")
+                _require_texts(each, what, f"{place}[{number}]", study)
+        case str():
+            refused = _NO_TEXT if place == study or place.endswith(TEXTS) else _NO_LINE
+            if refused.search(value):
+                raise ValueError(f"{what}: at {place}: text without control characters is due")

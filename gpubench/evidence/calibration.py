@@ -15,19 +15,8 @@ from msgspec import Meta, Struct
 
 from gpubench.base import paths
 from gpubench.base.errors import UserError
-from gpubench.evidence.bounds import (
-    Amount,
-    Count,
-    Environment,
-    Line,
-    Ms,
-    Name,
-    Positive,
-    Share,
-    only_ours,
-    read,
-    write,
-)
+from gpubench.evidence import bounds
+from gpubench.evidence.bounds import Amount, Count, Environment, Line, Ms, Name, Positive, Share
 from gpubench.evidence.records import plain
 
 Look = Annotated[int, Meta(ge=1, le=1_000_000)]
@@ -119,8 +108,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the document of a file."""
-        plain_self = msgspec.json.decode(msgspec.json.encode(self, enc_hook=plain))
-        return {"schema": 1, "calibration": plain_self}
+        return {"schema": 1, "calibration": msgspec.to_builtins(self, enc_hook=plain)}
 
 
 class _CalibrationFile(Struct, forbid_unknown_fields=True):
@@ -130,12 +118,12 @@ class _CalibrationFile(Struct, forbid_unknown_fields=True):
 
 def save(found: Calibration, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
-    write(path, _CalibrationFile, found.as_json(), "not what a calibration holds")
+    bounds.write(path, _CalibrationFile, found.as_json(), "not what a calibration holds")
 
 
 def load(path: Path) -> Calibration:
     """Read a file; raises UserError where it is missing or no calibration."""
-    found = read(path, _CalibrationFile, "a calibration").calibration
+    found = bounds.read(path, _CalibrationFile, "a calibration").calibration
     if not found.pairs.keys() == found.clock_ms.keys() == found.verdicts.cells.keys():
         raise UserError(f"{path} is not a calibration: pairs, clock_ms and cells differ in names")
     if len({len(series) for series in found.pairs.values()}) > 1:
@@ -153,7 +141,7 @@ def calibrations(machine: str) -> list[Calibration]:
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")
     places = [folder / machine for folder in folders]
-    found = [load(path) for place in places for path in only_ours(place.glob("*.json*"))]
+    found = [load(path) for place in places for path in bounds.only_ours(place.glob("*.json*"))]
     return sorted(found, key=lambda each: list(each.started))
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 FIRST, SECOND, NEITHER = -1, 1, 0  # which of two is faster; NEITHER: inconclusive
 
 
-@dataclass(frozen=True)
-class Ratio:
+class Ratio(NamedTuple):
     """The ratio of two times, with the interval that their own intervals allow."""
 
     value: float
@@ -30,8 +29,7 @@ class Ratio:
         return self.low <= 1 <= self.high
 
 
-@dataclass(frozen=True)
-class Timed:
+class Timed(NamedTuple):
     """A median with the ends of its 95 % interval, in any unit of time."""
 
     median: float
@@ -51,8 +49,7 @@ class Timed:
         return Ratio(value, value * math.exp(-down), value * math.exp(up))
 
 
-@dataclass(frozen=True)
-class Crossing:
+class Crossing(NamedTuple):
     """Where two curves meet, so that the other one is below from there on.
 
     at: where they are equal. low, high: between which it is inconclusive which is below; None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,26 @@ def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> lis
     UserError for a file that is no results file, and for a folder without any; hint: the command
     that makes some.
     """
+    files = every_file(paths, "results of studies", hint, lambda file: kind_of(file) == "records")
+    with no_collection():
+        return list(map(load, files))
+
+
+def every_file(
+    paths: Iterable[Path], what: str, hint: str, keeps: Callable[[Path], bool] = lambda _: True
+) -> list[Path]:
+    """Return files, and of those in and below folders what is kept, each once.
+
+    Raises UserError for a folder without any.
+    """
     found: dict[Path, Path] = {}
     for path in paths:
-        inside = [file for file in below(path) if file == path or kind_of(file) == "records"]
+        inside = [file for file in below(path) if file == path or keeps(file)]
         if not inside:
-            raise UserError(f"no results of studies in {path}: make some with `{hint}`")
-        found |= {file.resolve(): file for file in inside if file.resolve() not in found}
-    with no_collection():
-        return [load(path) for path in found.values()]
+            raise UserError(f"no {what} in {path}: make some with `{hint}`")
+        for file in inside:
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
 
 
 @contextmanager

@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def whole() -> set[str]:
-    """Return the columns of whole numbers."""
-    return {n for n, each in problems.axes().items() if each.is_whole} | {
-        inputs.INPUTS,
-        "rank",
-        "device_rank",
-    }
-
-
 def load(*paths: str | Path) -> pd.DataFrame:
     """Return the measurements in results files, and in those of folders, as a data frame.
 
@@ -63,15 +54,20 @@ def frame_of(ranked: Iterable[Sequence[Ranked]]) -> pd.DataFrame:
     import pandas as pd
 
     rows = [row_of(each) for race in ranked for each in race]
-    columns = list(rows[0]) if rows else ["machine"]
-    found = pd.DataFrame(rows, columns=pd.Index(columns))
-    return found.astype({name: "Int64" for name in whole() if name in found})
+    found = pd.DataFrame(rows, columns=None if rows else pd.Index(["machine"]))
+    whole = (name for name, each in problems.axes().items() if each.is_whole)
+    names = (inputs.INPUTS, "rank", "device_rank", *whole)
+    return found.astype({name: "Int64" for name in names if name in found})
 
 
 def row_of(each: Ranked) -> dict[str, Any]:
     """Return the columns of one measurement, see `frame`."""
     record, environment = each.measurement.record, each.measurement.results.environment
-    standings = {"": each.in_mode, "device_": each.by_device_time}
+    standings: dict[str, Any] = {}
+    for prefix, standing in (("", each.in_mode), ("device_", each.by_device_time)):
+        standings[f"{prefix}rank"] = standing and standing.rank
+        standings[f"{prefix}over_best"] = standing and standing.ratio.value
+        standings[f"{prefix}is_first"] = bool(standing and standing.is_first)
     return {
         "machine": environment["machine"],
         "device": environment["device"]["name"],
@@ -94,15 +90,7 @@ def row_of(each: Ranked) -> dict[str, Any]:
         "is_older": each.measurement.is_older,
         "bound": share_of_bound(each.measurement),
         "lost": lost(record),
-        **{
-            name: value
-            for prefix, standing in standings.items()
-            for name, value in (
-                (f"{prefix}rank", standing and standing.rank),
-                (f"{prefix}over_best", standing and standing.ratio.value),
-                (f"{prefix}is_first", bool(standing and standing.is_first)),
-            )
-        },
+        **standings,
         "workspace_bytes": record.workspace_bytes,
         "key": record.key,
         "file": str(each.measurement.results.path),

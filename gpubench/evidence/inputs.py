@@ -155,27 +155,19 @@ def _names(learnt: int) -> tuple[str, ...]:
 def learn(described: Mapping[str, Mapping[str, DescribedAxis]]) -> None:
     """Take note of kinds of another package as a results file describes them."""
     for kind, axes in described.items():
-        problems.learn(kind, {
-            name: DeclaredAxis(
-                {}, Words(each.heading, each.label, each.phrase, each.scale, None, each.is_size)
-            )
-            for name, each in axes.items()
-        })  # fmt: skip
+        words = {name: Words(**msgspec.structs.asdict(each)) for name, each in axes.items()}
+        problems.learn(kind, {name: DeclaredAxis({}, each) for name, each in words.items()})
 
 
 def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return what a file says of those kinds that the package does not have."""
     known = problems.kinds()
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for kind in sorted({*kinds} & known.keys() - problems.own_kinds().keys()):
-        axes = problems.recorded(known[kind])
-        words = {name: problems.words_of(name, each) for name, each in axes.items()}
-        found[kind] = {
-            name: msgspec.to_builtins(
-                DescribedAxis(w.heading, w.label, w.phrase, w.scale, w.is_size)
-            )
-            for name, w in words.items()
-        }
+        for name, axis in problems.recorded(known[kind]).items():
+            words = problems.words_of(name, axis)
+            told = msgspec.convert(words, DescribedAxis, from_attributes=True)
+            found.setdefault(kind, {})[name] = msgspec.to_builtins(told)
     return found
 
 

@@ -5,30 +5,19 @@ Imports no device, so that a report can be made of them anywhere.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from gpubench.base.writing import Lock
-from gpubench.evidence.bounds import (
-    Environment,
-    Line,
-    Ms,
-    Name,
-    Real,
-    Size,
-    Slug,
-    Value,
-    read,
-    require_slug,
-    write,
-)
-from gpubench.evidence.records import plain
+from gpubench.evidence import bounds
+from gpubench.evidence.bounds import Environment, Line, Ms, Name, Real, Size, Slug, Value
+from gpubench.evidence.records import to_json
 from gpubench.evidence.results import free_file
 
 SIGMAS = 3  # standard errors that a value may lie beyond its tolerance
@@ -113,7 +102,7 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     panels: Sequence[Panel]
 
     def __post_init__(self) -> None:
-        require_slug(self.slug, "slug")
+        bounds.require_slug(self.slug, "slug")
 
 
 class CheckRun(Struct, frozen=True, forbid_unknown_fields=True):
@@ -147,7 +136,7 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
     schema: Literal[1] = 1
 
     def __post_init__(self) -> None:
-        require_slug(self.family, "family")
+        bounds.require_slug(self.family, "family")
 
     @property
     def is_sound(self) -> bool:
@@ -157,7 +146,9 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the document of a file, numbers to six digits, each finding with its verdict."""
-        document: dict[str, Any] = _rounded(msgspec.to_builtins(self, enc_hook=plain))
+        document: dict[str, Any] = json.loads(
+            to_json(self), parse_float=lambda text: float(f"{float(text):.{DIGITS}g}")
+        )
         for check, run in zip(document["checks"], self.checks, strict=True):
             for of_json, finding in zip(check["findings"], run.findings, strict=True):
                 of_json["verdict"] = finding.verdict
@@ -166,7 +157,7 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
 
 def save(found: CheckResults, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
-    write(path, CheckResults, found.as_json(), "not what a file of checks holds")
+    bounds.write(path, CheckResults, found.as_json(), "not what a file of checks holds")
 
 
 @contextmanager
@@ -183,16 +174,4 @@ def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Iter
 
 def load(path: Path) -> CheckResults:
     """Read a file; raises UserError where it is missing or no file of checks."""
-    return read(path, CheckResults, "a file of gpubench checks")
-
-
-def _rounded(value: Any) -> Any:
-    """Return plain JSON with floats to DIGITS significant digits."""
-    match value:
-        case dict():
-            return {key: _rounded(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_rounded(item) for item in value]
-        case float():
-            return float(f"{value:.{DIGITS}g}")
-    return value
+    return bounds.read(path, CheckResults, "a file of gpubench checks")

@@ -19,8 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -58,8 +57,7 @@ class Conditions(NamedTuple):
 BETWEEN = "between runs"
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(NamedTuple):
     """One record, and the results file that it is from."""
 
     record: AnyRecord
@@ -72,9 +70,13 @@ class Timing:
         device = self.record.measured_on or environment["device"].get("uuid")
         return str(environment["started"])[:10], device
 
+    @property
+    def version(self) -> str:
+        """The version of what was timed."""
+        return version_of(self.record, self.results.environment)
 
-@dataclass(frozen=True)
-class Measurement:
+
+class Measurement(NamedTuple):
     """All timings of one measurement that count, as one.
 
     record: the first of them with the pooled times in place of its own, in milliseconds.
@@ -86,15 +88,15 @@ class Measurement:
 
     record: AnyRecord
     results: Results
-    timings: Sequence[Timing] = ()
-    replaced: int = 0
-    spread: float = 0.0
-    is_older: bool = False
+    timings: Sequence[Timing]
+    replaced: int
+    spread: float
+    is_older: bool
 
     @property
     def version(self) -> str:
         """The version of what was timed."""
-        return version_of(self.record, self.results.environment)
+        return self.timings[0].version
 
 
 class MeasuredDevice(NamedTuple):
@@ -131,28 +133,28 @@ def started(environment: Mapping[str, Any]) -> datetime:
 
 def pool(results: Iterable[Results]) -> list[Measurement]:
     """Return the measurements of one machine, in the order in which they were first made."""
-    in_order = sorted(results, key=lambda each: started(each.environment))
+    return pool_timings(timings_of(results))
+
+
+def timings_of(results: Iterable[Results]) -> Iterator[Timing]:
+    """Yield what counts of each file, oldest first: of a failed attempt and its repetition that."""
+    for each in sorted(results, key=lambda each: started(each.environment)):
+        latest = {record.key: record for record in each.records}
+        yield from (Timing(record, each) for record in latest.values())
+
+
+def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
+    """Return the measurements that timings are of, which come oldest first; see `pool`."""
     found: dict[tuple[Any, ...], list[Timing]] = {}
     newest: dict[tuple[str, ...], str] = {}
-    for each in in_order:
-        # Of a failed attempt and its repetition the last counts.
-        latest = {record.key: record for record in each.records}
-        for record in latest.values():
-            found.setdefault(key_of(record), []).append(Timing(record, each))
-            if isinstance(record, Ok):  # others may not know of their library
-                of = (record.study, *subject_of(record))
-                newest[of] = version_of(record, each.environment)
-    counted = {key: _that_count(timings) for key, timings in found.items()}
-    spreads = spread_between(counted.values())
-    pooled = []
-    for key, timings in counted.items():
-        settled = max(1, sum(not is_waiting(timing.record) for timing in found[key]))
-        measured = _pooled(timings, settled - len(timings), spreads)
-        of = (measured.record.study, *subject_of(measured.record))
-        is_ok = isinstance(measured.record, Ok)
-        is_older = is_ok and measured.version != newest[of]
-        pooled.append(replace(measured, is_older=is_older))
-    return pooled
+    for timing in timings:
+        record = timing.record
+        found.setdefault(key_of(record), []).append(timing)
+        if isinstance(record, Ok):  # others may not know of their library
+            newest[record.study, *subject_of(record)] = timing.version
+    counted = [_that_count(own) for own in found.values()]
+    spreads = spread_between(timings for timings, _ in counted)
+    return [_pooled(timings, replaced, spreads, newest) for timings, replaced in counted]
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
@@ -160,12 +162,12 @@ def current(measured: Sequence[Measurement]) -> list[Measurement]:
 
     An input that the study no longer has may keep one, whose code did not change.
     """
-    found: dict[int, Measurement] = {}
+    found: set[int] = set()
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
         newest = [each for each in own if not each.is_older]
         entrants = {each.record.algorithm for each in newest if isinstance(each.record, Ok)}
         if len(newest) == len(own) or len(entrants) > 1:
-            found |= {id(each): each for each in newest}
+            found |= {*map(id, newest)}
     return [each for each in measured if id(each) in found]
 
 
@@ -210,9 +212,13 @@ def _few(runs: int) -> float:
 
 def _regimes(record: Record) -> tuple[Conditions, ...]:
     """Return the regimes of a record: between runs, in its own study, and in all of them."""
-    size = None if record.input is None else record.input.size
-    is_small = (size or 0) <= LAUNCHES_PARTICLES
-    return tuple(Conditions(record.mode, is_small, of) for of in (BETWEEN, record.study, None))
+    small = is_small(record)
+    return tuple(Conditions(record.mode, small, of) for of in (BETWEEN, record.study, None))
+
+
+def is_small(record: Record) -> bool:
+    """Say whether an input is so small that the host's launches may decide on the time."""
+    return ((record.input.size if record.input else None) or 0) <= LAUNCHES_PARTICLES
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
@@ -227,28 +233,31 @@ def hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _that_count(timings: Sequence[Timing]) -> list[Timing]:
-    """Return those of the newest code with the status that counts, oldest first."""
-    settled = [timing for timing in timings if not is_waiting(timing.record)]
-    if not settled:
-        return [timings[-1]]
-    versions = [version_of(t.record, t.results.environment) for t in settled]
-    of_newest = [t for t, each in zip(settled, versions, strict=True) if each == versions[-1]]
-    for status in STATUSES:
-        if found := [t for t in of_newest if t.record.status == status]:
-            return found if status == "ok" else found[-1:]
-    raise AssertionError("every record has one of the statuses")
+def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
+    """Return those of the newest code with the status that counts, and how many others do not."""
+    settled = [timing for timing in timings if not is_waiting(timing.record)] or [timings[-1]]
+    newest = settled[-1].version
+    by_status = grouped(
+        (each for each in settled if each.version == newest), lambda each: each.record.status
+    )
+    status = min(by_status, key=STATUSES.index)
+    found = by_status[status] if status == "ok" else by_status[status][-1:]
+    return found, len(settled) - len(found)
 
 
 def _pooled(
-    timings: Sequence[Timing], replaced: int, spreads: Mapping[Conditions, float]
+    timings: Sequence[Timing],
+    replaced: int,
+    spreads: Mapping[Conditions, float],
+    newest: Mapping[tuple[str, ...], str],
 ) -> Measurement:
     first = timings[0]
     times = [timing.record for timing in timings if isinstance(timing.record, Ok)]
     n = len(times)
     spread = _spread(timings, spreads)
+    is_older = n > 0 and first.version != newest[first.record.study, *subject_of(first.record)]
     if not times or min(t.median_ms for t in times) <= 0 or (n == 1 and not spread):
-        return Measurement(first.record, first.results, timings, replaced)
+        return Measurement(first.record, first.results, timings, replaced, 0.0, is_older)
     center = sum(math.log(t.median_ms) for t in times) / n
     # Half-widths of independent timings add up as the squares do.
     below = _half([_log_ratio(t.median_ms, t.ci95_low_ms) for t in times])
@@ -262,7 +271,7 @@ def _pooled(
         ci95_high_ms=math.exp(center + math.hypot(above, spread)),
         particle_steps_per_s=rate and rate * (times[0].median_ms / median_ms),
     )
-    return Measurement(record, first.results, timings, replaced, spread)
+    return Measurement(record, first.results, timings, replaced, spread, is_older)
 
 
 def _spread(timings: Sequence[Timing], spreads: Mapping[Conditions, float]) -> float:

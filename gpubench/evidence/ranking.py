@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -69,8 +68,7 @@ def may_rank(record: AnyRecord) -> TypeGuard[Ok]:
     return unranked(record) is None
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """A place among equal work on one input. rank: 1 for the fastest. ratio: over its time.
 
     time: by which it is ranked; of what was launched among graphs, the fastest graph's times the
@@ -83,8 +81,7 @@ class Standing:
     time: Timed
 
 
-@dataclass(frozen=True)
-class Ranked:
+class Ranked(NamedTuple):
     """One measurement among others.
 
     in_mode: where it stands among those timed in its mode; by_device_time: among all, of whose
@@ -165,8 +162,7 @@ def _device_times(
     return modes, times
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """One thing up to a size, and another above; up_to: None for one thing at every size.
 
     costs: its time over the best of each input, in the order of the sizes.

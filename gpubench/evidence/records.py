@@ -12,19 +12,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gpubench import problems
-from gpubench.evidence import inputs
-from gpubench.evidence.bounds import (
-    Amount,
-    Count,
-    Exact,
-    Line,
-    Ms,
-    Name,
-    Number,
-    Value,
-    checked,
-    number_of,
-)
+from gpubench.evidence import bounds, inputs
+from gpubench.evidence.bounds import Amount, Count, Exact, Line, Ms, Name, Number, Value
 from gpubench.evidence.inputs import INPUTS, Input
 
 Status = Literal["ok", "wrong", "failed", "skipped"]
@@ -50,17 +39,14 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
     library_part: Name | None = None
 
 
-class Record(
-    Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="status"
-):  # fmt: skip
+class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="status"):
     """What all records have.
 
     input: what was asked for, by its kind, see `inputs.py`. drawn: what is known of it beside its
-    axes, e.g. the cells of its grid. inputs: how many took turns in the samples;
-    None for one. throttled_ms: samples set aside, because the device was throttled while they were
-    taken. remarks: what is unusual about the samples. stopped: why no more were taken.
-    clocks_sm_mhz:
-    the lowest and highest read between them. steps: of a simulation in one launch; times are of one
+    axes, e.g. the cells of its grid. inputs: how many took turns in the samples; None for one.
+    throttled_ms: samples set aside, because the device was throttled while they were taken.
+    remarks: what is unusual about the samples. stopped: why no more were taken. clocks_sm_mhz: the
+    lowest and highest read between them. steps: of a simulation in one launch; times are of one
     step. phases_ms: of a step, with events between them and without a graph. peak_bytes: the most
     memory that a library took for itself, without positions, where not all is workspace_bytes.
     first_call_ms: time on the host to make the algorithm, load its input and launch it for the
@@ -181,16 +167,8 @@ _HEADER_OF = operator.attrgetter(*Record.__struct_fields__)
 _SHARED = frozenset({"parameters", "outcome"})  # objects, which are never null
 # What makes two records the same work on the same input, beside the axes of the input.
 _BESIDE = (
-    "study",
-    "sweep",
-    "algorithm",
-    "form",
-    "parameters",
-    "device",
-    "mode",
-    "input_hash",
-    "seed",
-)
+    "study", "sweep", "algorithm", "form", "parameters", "device", "mode", "input_hash", "seed",
+)  # fmt: skip
 # Axes that a key has even where they are null: those of the first version.
 _FIRST = (
     "particles", "per_cell", "cells", "distribution", "order", "moved", "destination", "periodic",
@@ -205,25 +183,21 @@ def as_json(record: Record | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgraded(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's fields as they are now: in schema 1 the axes stood beside the others."""
+    """Return a record's fields as they are now: in schema 1 the axes stood beside the others.
+
+    Raises ValueError where no kind of input has the axes.
+    """
     if fields.get("input") is not None:
         return dict(fields)
-    beside = {name: value for name, value in fields.items() if name not in _IN_HEADER}
+    beside = {n: value for n, value in fields.items() if n not in _IN_HEADER and value is not None}
     kind, cells = beside.pop("kind", None), beside.pop("cells", None)
-    found = {name: value for name, value in fields.items() if name in _IN_HEADER}
-    axes = {name: value for name, value in beside.items() if value is not None}
-    return found | _asked(kind, axes, cells)
-
-
-def _asked(kind: str | None, axes: Mapping[str, Any], cells: Any) -> dict[str, Any]:
-    """Return what a record holds of its input; raises ValueError where no kind has the axes."""
-    kind = kind or inputs.kind_of(tuple(axes))
-    if kind is None and axes:
-        raise ValueError(f"no kind of input has the axes {', '.join(axes)}")
+    kind = kind or inputs.kind_of(tuple(beside))
+    if kind is None and beside:
+        raise ValueError(f"no kind of input has the axes {', '.join(beside)}")
     if cells is not None:
         msgspec.convert(cells, Annotated[list[Count], Triple])
-    return {
-        "input": None if kind is None else {"kind": kind, **axes},
+    return {name: value for name, value in fields.items() if name in _IN_HEADER} | {
+        "input": None if kind is None else {"kind": kind, **beside},
         "drawn": None if cells is None else {"cells": cells},
     }
 
@@ -238,7 +212,7 @@ def record_of(fields: AnyRecord | Mapping[str, Any]) -> AnyRecord:
         return fields
     names = {*HEADER, *inputs.names(), "cells", "kind"}
     known = upgraded({name: value for name, value in fields.items() if name in names})
-    found: AnyRecord = checked(AnyRecord, known, "not a valid record")
+    found: AnyRecord = bounds.checked(AnyRecord, known, "not a valid record")
     return found
 
 
@@ -252,15 +226,14 @@ def make_record(**fields: Any) -> AnyRecord:
     """
     complete = {name: {} if name in _SHARED else None for name in HEADER} | upgraded(fields)
     if isinstance(reason := complete["reason"], str):
-        complete["reason"] = (
-            reason.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
-        )
+        written = reason.encode("utf-8", "backslashreplace").decode()
+        complete["reason"] = written.replace("\0", "\\0")
     if unknown := complete.keys() - {*HEADER}:
         raise ValueError(f"not a valid record: unknown fields {', '.join(sorted(unknown))}")
     complete["key"] = ""
-    found: AnyRecord = checked(AnyRecord, json.loads(to_json(complete)), "not a valid record")
-    key = record_key(**identity_of(found))
-    return msgspec.structs.replace(found, key=key)
+    plain = json.loads(to_json(complete))
+    found: AnyRecord = bounds.checked(AnyRecord, plain, "not a valid record")
+    return msgspec.structs.replace(found, key=record_key(**identity_of(found)))
 
 
 def record_key(**identity: Any) -> str:
@@ -278,7 +251,7 @@ def record_key(**identity: Any) -> str:
         raise TypeError(f"a record's key is made of other values; check {sorted(wrong)}")
     kept = {name: value for name, value in identity.items() if value is not None}
     known = dict.fromkeys((*_BESIDE, *_FIRST)) | kept
-    canonical = json.loads(to_json(known), parse_float=number_of)
+    canonical = json.loads(to_json(known), parse_float=bounds.number_of)
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -8,26 +8,21 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import msgspec
 from msgspec import Meta, Struct
 
 from gpubench.base.errors import UserError
 from gpubench.base.writing import Lock, remove_leftovers, whole_file
-from gpubench.evidence.bounds import (
-    SUFFIXES,
-    Environment,
-    Name,
-    checked,
-    converted,
-    only_ours,
-    read,
-)
+from gpubench.evidence import bounds
+from gpubench.evidence.bounds import SUFFIXES, Environment, Name
 from gpubench.evidence.inputs import DescribedAxis, description, learn
-from gpubench.evidence.records import AnyRecord, as_json, is_settled, to_json, upgraded
+from gpubench.evidence.records import AnyRecord, Record, as_json, is_settled, to_json, upgraded
 
 # What must agree for new records to join those of an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
@@ -47,10 +42,20 @@ class _ResultsFile(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2
     kinds: dict[Name, dict[Name, DescribedAxis]] = {}
 
 
-class _Schema1(_ResultsFile, tag=1):
-    """A file whose records have their axes beside the other fields."""
+class _OldRecord(ABC):
+    """A record with its axes beside the other fields, which is read as what it is now."""
 
-    records: list[dict[str, Any]]  # type: ignore[assignment]
+    key: str
+
+
+_OldRecord.register(Record)
+bounds.HOOKS[_OldRecord] = lambda value: bounds.converted(
+    upgraded(msgspec.convert(value, dict[str, Any])), AnyRecord
+)
+
+
+class _Schema1(_ResultsFile, tag=1):
+    records: list[_OldRecord]  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -71,18 +76,10 @@ def load(path: Path) -> Results:
 
     Raises UserError where it is missing, unreadable, no JSON, or no results file.
     """
-    title = "a gpubench results file"
-    found: _ResultsFile | _Schema1 = read(path, _ResultsFile | _Schema1, title)  # type: ignore
-    if not isinstance(found, _Schema1):
-        learn(found.kinds)
-        return Results(found.environment, found.records, path, found.study)
-    records: list[AnyRecord] = []
-    try:
-        records.extend(converted(upgraded(fields), AnyRecord) for fields in found.records)
-    except ValueError as error:
-        place = f"at $.records[{len(records)}]"
-        raise UserError(f"{path} is not {title}: {place}: {error}") from error
-    return Results(found.environment, records, path, found.study)
+    kind: Any = _ResultsFile | _Schema1
+    found: _ResultsFile = bounds.read(path, kind, "a gpubench results file")
+    learn(found.kinds)
+    return Results(found.environment, found.records, path, found.study)
 
 
 def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
@@ -193,7 +190,7 @@ class Store:
         another process changed it; then file and store stay as they were.
         """
         texts = [to_json(as_json(record)) for record in records]
-        new = [checked(AnyRecord, json.loads(text), "not a valid record") for text in texts]
+        new = [bounds.checked(AnyRecord, json.loads(text), "not a valid record") for text in texts]
         if not new:
             return
         lines = [*self._lines, *texts]
@@ -214,7 +211,7 @@ class Store:
 def _plain(environment: Mapping[str, Any]) -> Environment:
     """Return an environment in plain JSON types; raises ValueError where it is none."""
     plain = json.loads(to_json(environment))
-    found: Environment = checked(Environment, plain, "not a valid environment")
+    found: Environment = bounds.checked(Environment, plain, "not a valid environment")
     return found
 
 
@@ -236,7 +233,7 @@ def files_of(place: Path, study: str) -> list[Path]:
     name = re.compile(rf"(\d{{4}}-\d\d-\d\d-[0-9a-f]+)-{re.escape(study)}(?:-(\d+))?\.json.*")
     found = [
         (match[1], int(match[2] or 1), path)
-        for path in only_ours(place.glob("*.json*"))
+        for path in bounds.only_ours(place.glob("*.json*"))
         if (match := name.fullmatch(path.name))
     ]
     return [path for *_, path in sorted(found)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
@@ -32,13 +32,8 @@ from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
-_OTHER_PAGES = (
-    "index",
-    "simulations",
-    "checks",
-    "calibration",
-    "coverage",
-)  # names that no study's page takes
+# Names that no study's page takes.
+_OTHER_PAGES = ("index", "simulations", "checks", "calibration", "coverage")
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
@@ -51,8 +46,7 @@ _METHOD = (
 )
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """What a report says about one study on one machine; gist: the verdict in a short sentence.
 
     link: of its place. sections: the first of them has the first figure.

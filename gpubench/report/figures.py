@@ -75,8 +75,7 @@ class Curve:
         return [point.y for point in self.points]
 
 
-@dataclass(frozen=True)
-class Plot:
+class Plot(NamedTuple):
     """One plot: a title, its lines, and a description in place of the picture."""
 
     title: str
@@ -84,8 +83,7 @@ class Plot:
     description: str
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(NamedTuple):
     """An axis: its label and how its values are written.
 
     kind: "size" or "number" (logarithmic), "with zero" (logarithmic but for a first zero),

@@ -12,8 +12,7 @@ from gpubench.report.vega import FigurePart
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """One cell of a table.
 
     kind: "number", "words" (left-aligned, may wrap), or "none" (no time).
@@ -42,8 +41,7 @@ def words(text: str, detail: str = "") -> Item:
     return Item(text, "words", detail)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A row: its heading, which may lead to a page, and its items."""
 
     head: str
@@ -51,8 +49,7 @@ class Row:
     link: str = ""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table: columns[0] heads the row headings; notes stand below it."""
 
     caption: str
@@ -127,8 +124,7 @@ class Section:
         return not (self.verdict or self.sentences or self.tables or self.figures or self.links)
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """One HTML file, whose name begins with its stem, and a chapter of the Markdown.
 
     lead: a sentence below the title.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -31,31 +32,28 @@ class Match(NamedTuple):
     better: float | None = None
 
 
+Matches = Mapping[tuple[int, int], Match]  # by row and column
+
+
 def matches(
     run: StudyRun, published: Published, *which: Forms, columns: Sequence[int] | None = None
-) -> list[list[list[Match]]]:
-    """Return the published table, or columns of it, with what was measured: once for each `which`.
+) -> list[Matches]:
+    """Return what was measured of a published table, or of columns of it: once for each `which`.
 
     An algorithm stands beside its own columns alone, in the form that is given. All is in one mode,
     the first in which the most of it was timed.
     """
     columns = range(len(published.columns)) if columns is None else columns
-    rows = range(len(published.rows))
-    cells = [
-        [[_cell(run, published, row, column, forms) for column in columns] for row in rows]
-        for forms in which
-    ]
-    known = [cell for grid in cells for line in grid for cell in line if cell is not None]
+    every = list(itertools.product(range(len(published.rows)), columns))
+    cells = [[_cell(run, published, *at, forms) for at in every] for forms in which]
+    known = [cell for found in cells for cell in found if cell is not None]
     mode = max(MODES, key=lambda mode: sum(cell.is_timed(mode) for cell in known))
     return [
-        [
-            [
-                _match(run, published, (row, column), cell and cell.modes.get(mode))
-                for column, cell in zip(columns, line, strict=True)
-            ]
-            for row, line in enumerate(grid)
-        ]
-        for grid in cells
+        {
+            at: _match(run, published, at, cell and cell.modes.get(mode))
+            for at, cell in zip(every, found, strict=True)
+        }
+        for found in cells
     ]
 
 
@@ -96,28 +94,22 @@ def column_algorithm(published: Published, index: int) -> str:
     return published.algorithms[index] if published.algorithms else published.algorithm
 
 
-def paper_forms(run: StudyRun, published: Published) -> Forms:
-    """Return the forms that the paper describes: the first of each algorithm that a study names.
+def variants(run: StudyRun, published: Published) -> tuple[Forms, Forms]:
+    """Return the forms that the paper describes, and the best, of each algorithm of its table.
 
-    None of an algorithm that was not measured in that form: no other takes its place.
+    The paper's is the first that a study names. None of an algorithm that was not measured in that
+    form: no other takes its place.
     """
-    sweeps = (subject for sweep in run.study.sweeps for subject in sweep.subjects)
-    first: dict[str, str] = {}
-    for subject in (*run.study.subjects, *sweeps):
-        first.setdefault(subject.algorithm, subject.form)
-    return {
-        name: next((s for s in run.subjects if (s.algorithm, s.form) == (name, first[name])), None)
-        for name in {published.algorithm, *published.algorithms}
-    }
-
-
-def best_forms(run: StudyRun, published: Published) -> Forms:
-    """Return the best variant of each algorithm of a published table."""
+    swept = (subject for sweep in run.study.sweeps for subject in sweep.subjects)
+    named = [(each.algorithm, each.form) for each in (*run.study.subjects, *swept)]
+    first = dict(reversed(named))
+    names = {published.algorithm, *published.algorithms}
     cells = grouped(run.timed, lambda cell: cell.subject.algorithm)
-    return {
-        name: run.winner(cells.get(name, ()))
-        for name in {published.algorithm, *published.algorithms}
+    paper = {
+        name: next((s for s in run.subjects if (s.algorithm, s.form) == (name, first[name])), None)
+        for name in names
     }
+    return paper, {name: run.winner(cells.get(name, ())) for name in names}
 
 
 # Tables of a study's page.
@@ -144,26 +136,26 @@ def measured(run: StudyRun, published: Published) -> list[Table]:
     Once for the forms that the paper describes and, where they are others, once for the best.
     Empty where nothing of it was measured.
     """
-    paper, best = paper_forms(run, published), best_forms(run, published)
-    is_best = paper == best
-    which = "the paper's variant" + ", which is the best" * is_best
-    tables = [_measured(run, published, paper, which)]
-    if not is_best:
-        tables.append(_measured(run, published, best, "the best variant"))
+    paper, best = variants(run, published)
+    which = {"the paper's variant": paper, "the best variant": best}
+    if paper == best:
+        which = {"the paper's variant, which is the best": paper}
+    tables = (_measured(run, published, forms, name) for name, forms in which.items())
     return [table for table in tables if table]
 
 
 def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> Table | None:
     [grid] = matches(run, published, forms)
-    every = [match for line in grid for match in line]
-    if not any(match.cell for match in every):
+    every = [match for match in grid.values() if match.cell]
+    if not every:
         return None
-    marks, note = modes(match.cell for match in every if match.cell)
+    marks, note = modes(match.cell for match in every)
+    columns = range(len(published.columns))
     rows = [
-        Row(AXES[published.row_axis].count(row), [_item(match, marks) for match in line])
-        for row, line in zip(published.rows, grid, strict=True)
+        Row(AXES[published.row_axis].count(size), [_item(grid[row, i], marks) for i in columns])
+        for row, size in enumerate(published.rows)
     ]
-    subjects = [forms[column_algorithm(published, i)] for i in range(len(published.columns))]
+    subjects = [forms[column_algorithm(published, i)] for i in columns]
     labels = [f": {run.labels[subject]}" if subject else "" for subject in subjects]
     notes = [note]
     notes += [steps.FRAME] if published.quantities else []
@@ -171,8 +163,8 @@ def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> 
         notes.append(f"{TIMES}: times as fast as published ({published.device}).")
     used = dict.fromkeys(run.labels[match.cell.subject] for match in every if match.cell)
     shown = which if published.algorithms else f"{formats.listing(used)}, {which}"
-    columns = _columns(published, labels)
-    return Table(f"Measured: {shown}, {unit_name(run.unit)}", columns, rows, notes)
+    title = f"Measured: {shown}, {unit_name(run.unit)}"
+    return Table(title, _columns(published, labels), rows, notes)
 
 
 def _item(match: Match, marks: Mapping[str, str]) -> Item:
@@ -219,13 +211,13 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     Before it if there is one before, else after it: a table may hold both for several cards.
     Returns all ratios as published, and those of the paper's variants measured here.
     """
-    [grid] = matches(run, published, paper_forms(run, published))
+    [grid] = matches(run, published, variants(run, published)[0])
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
     pairs = [
-        (line[over], line[max((i for i in own if i < over), default=own[0])])
+        (grid[row, over], grid[row, max((i for i in own if i < over), default=own[0])])
         for over, name in enumerate(published.algorithms)
         if name != published.algorithm
-        for line in grid
+        for row in range(len(published.rows))
     ]
     theirs = [over.theirs / under.theirs for over, under in pairs]
     return theirs, [over.here / under.here for over, under in pairs if over.here and under.here]
@@ -249,19 +241,17 @@ def overview(run: StudyRun, link: str) -> Iterator[Row]:
     published = run.study.published
     if published is None:
         return
-    which = paper_forms(run, published), best_forms(run, published)
+    which, rows = variants(run, published), range(len(published.rows))
     for head, columns in _told_columns(published):
         grids = matches(run, published, *which, columns=columns)
-        middle = len(columns) // 2  # of several values of an axis
-        found = [row for row, line in enumerate(grids[1]) if line[middle].here is not None]
-        last = max(found, default=len(published.rows) - 1)
-        shown = columns[middle]
+        shown = columns[len(columns) // 2]  # of several values of an axis
+        last = max((row for row in rows if grids[1][row, shown].here is not None), default=rows[-1])
         at = AXES[published.row_axis].say(published.rows[last])
         if not (published.algorithms or published.quantities):
             at += f", {AXES[published.column_axis].say(published.columns[shown])}"
         unit = "frames/s" if published.quantities else unit_name(published.unit)
         theirs = words(f"{published.texts[last][shown]} {unit}", published.device)
-        items = (_against(run, grid, grid[last][middle], unit) for grid in grids)
+        items = (_against(run, grid, grid[last, shown], unit) for grid in grids)
         title = ": ".join(filter(None, (run.study.title, head)))
         yield Row(title, [words(at), theirs, *items], link)
 
@@ -280,10 +270,10 @@ def _told_columns(published: Published) -> Iterator[tuple[str, list[int]]]:
         yield "", list(range(len(published.columns)))
 
 
-def _against(run: StudyRun, grid: Sequence[Sequence[Match]], match: Match, unit: str) -> Item:
+def _against(run: StudyRun, grid: Matches, match: Match, unit: str) -> Item:
     if match.cell is None or match.here is None:
         return words(_NOT_MEASURED.text)
-    better = [each.better for line in grid for each in line if each.better is not None]
+    better = [each.better for each in grid.values() if each.better is not None]
     value = match.here
     if unit.startswith("µs ") and value < 1e-3:
         value, unit = 1e6 * value, f"ps {unit[3:]}"

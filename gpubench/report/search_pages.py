@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -136,7 +135,7 @@ def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Sect
 def _equal_work(searches: Searches, name: str) -> Section:
     """Return all that was tried of a question, ours and theirs."""
     found, notes = tables.subjects(searches.of(name))
-    named = [replace(table, caption=f"{name}, {table.caption}") for table in found]
+    named = [table._replace(caption=f"{name}, {table.caption}") for table in found]
     return Section(title=f"Equal work: {name}", tables=named, notes=notes)
 
 
@@ -152,7 +151,7 @@ def _launched(searches: Searches) -> Section:
     notes: list[str] = []
     for name in searches.by_question:
         made, notes = tables.launched(shown.of(name))
-        found += [replace(table, caption=f"{name}, {table.caption}") for table in made]
+        found += [table._replace(caption=f"{name}, {table.caption}") for table in made]
     return Section(title=tables.LAUNCHED, tables=found, notes=notes if found else ())
 
 

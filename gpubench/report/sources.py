@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from gpubench.base.errors import UserError
 from gpubench.evidence import calibration, physics_results
-from gpubench.evidence.calibration import Calibration
-from gpubench.evidence.files import ACCOUNT, below, kind_of
-from gpubench.evidence.physics_results import CheckResults
+from gpubench.evidence.files import ACCOUNT, every_file, kind_of
 from gpubench.evidence.results import Results, load
 from gpubench.report import simulations
 from gpubench.report.cells import grouped
 from gpubench.report.pages import Section
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(NamedTuple):
     """Results of studies, simulations, checks of workloads, and calibrations."""
 
     results: Sequence[Results]
-    simulations: Sequence[Section] = ()
-    checks: Sequence[CheckResults] = ()
-    calibrations: Sequence[Calibration] = ()
+    simulations: Sequence[Section]
+    checks: Sequence[physics_results.CheckResults]
+    calibrations: Sequence[calibration.Calibration]
 
 
 def sort_out(paths: Sequence[Path]) -> Sources:
@@ -33,19 +29,13 @@ def sort_out(paths: Sequence[Path]) -> Sources:
     Raises UserError for a file that is no results, no account of a simulation, no calibration,
     and nothing that checks found, and for a folder without any.
     """
-    files: dict[Path, Path] = {}
-    for path in paths:
-        if not (inside := below(path)):
-            raise UserError(f"no results in {path}: make some with `gpubench run STUDY`")
-        for file in inside:
-            files.setdefault(file.resolve(), file)
-    by_kind = grouped(files.values(), kind_of)
+    by_kind = grouped(every_file(paths, "results", "gpubench run STUDY"), kind_of)
     accounts, checks, calibrations = (
         by_kind.pop(kind, []) for kind in (ACCOUNT, "checks", "calibration")
     )
     return Sources(
         [load(file) for measured in by_kind.values() for file in measured],
         simulations.sections(accounts),
-        [physics_results.load(file) for file in checks],
-        [calibration.load(file) for file in calibrations],
+        list(map(physics_results.load, checks)),
+        list(map(calibration.load, calibrations)),
     )

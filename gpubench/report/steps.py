@@ -6,8 +6,8 @@ particles, the one that is fastest on the most inputs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, tables
@@ -28,8 +28,7 @@ _SPEED_UP = (
 _SIZE = AXES["particles"]
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """How a step is shared: by how many ranks, and how; None for one rank."""
 
     ranks: int

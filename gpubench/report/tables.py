@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gpubench.evidence.ranking import MODES, Variant
@@ -94,7 +93,7 @@ def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
     if not hot.timed:
         return [], []
     found, notes = subjects(hot, "is_first")
-    made = [replace(table, caption=f"called from Python, {table.caption}") for table in found]
+    made = [table._replace(caption=f"called from Python, {table.caption}") for table in found]
     return made, notes
 
 
