@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gpubench.evidence.pooling import grouped, is_small, key_of, pool_timings, started, timings_of
-from gpubench.evidence.records import Ok, Record
+from gpubench.evidence.pooling import grouped, is_short, key_of, pool_timings, started, timings_of
+from gpubench.evidence.records import Ok
 from gpubench.evidence.results import Results
 
 
@@ -16,17 +16,17 @@ class Test(NamedTuple):
     runs: how many those were; of one run alone, it is not known how far another may be.
     """
 
-    record: Record
+    record: Ok
     runs: int
     ratio: float
     is_inside: bool
 
 
 class Coverage(NamedTuple):
-    """The tests of one mode and size of input on one device; see `Test`."""
+    """The tests of one mode, of short times or long ones, on one device; see `Test`."""
 
     mode: str
-    is_small: bool
+    is_short: bool
     runs: int
     tests: Sequence[Test]
 
@@ -64,5 +64,5 @@ def coverage(results: Iterable[Results]) -> list[Coverage]:
             assert isinstance(record, Ok) and isinstance(times, Ok)
             is_inside = times.ci95_low_ms <= record.median_ms <= times.ci95_high_ms
             tests.append(Test(record, of, record.median_ms / times.median_ms, is_inside))
-    groups = grouped(tests, lambda test: (test.record.mode, is_small(test.record), test.runs))
+    groups = grouped(tests, lambda test: (test.record.mode, is_short(test.record), test.runs))
     return [Coverage(*at, own) for at, own in sorted(groups.items())]

@@ -8,10 +8,10 @@ timings, since sweeps overlap and runs are repeated. Of these
 - a wrong answer counts before a time, a time before a failure, a failure before a skip;
 - times are pooled by their geometric mean;
 - every interval is widened such that it holds what a later run would measure on another host or
-  day: by the spread between runs of that GPU model in that mode, estimated from all that several
-  of its runs measured. As long as there are none, by the spread between timings of one run, those
-  of the study if it repeats enough, else those of the machine. Inputs so small that the host's
-  launches may decide on the time have a spread of their own.
+  day: by the spread between runs of that GPU model in that mode, of the study where several runs
+  timed it, and of the inputs that the most runs timed (those of a study that begins anew),
+  whichever is larger. As long as there are none, by the spread between timings of one run, those
+  of the study if it repeats enough, else those of the machine. Short times have their own.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
 COVERED = 0.95
 
 
-class Conditions(NamedTuple):
-    """What timings share that are off alike.
+# Launched from Python, shorter times differ by up to 60 % between hosts, longer ones by 2 % (study
+# again, three H100s, 01da479 and 03b39e8).
+SHORT_MS = 0.2
 
-    is_small: whether the input is so small that the host's launches may decide on the time.
-    study: where a study repeats enough of its own; None for all studies of the machine, and
-    BETWEEN for the spread between runs, which that of the study alone never replaces.
+
+class Conditions(NamedTuple):
+    """What timings share that are off alike; study: None for all of the machine.
+
+    between: whether they are of several runs, on different days or devices.
     """
 
     mode: str
-    is_small: bool
-    study: str | None = None
-
-
-BETWEEN = "between runs"
+    is_short: bool
+    study: str | None
+    between: bool = False
 
 
 class Timing(NamedTuple):
@@ -175,26 +176,31 @@ def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, flo
     """Return, for each regime, by how much two timings of one measurement differ, as a logarithm.
 
     In 95 % of the cases that were repeated they differ by less; nothing is assumed about the
-    distribution. Timings of runs on different days or devices count as BETWEEN, all pairs of them;
-    others with their study and with the machine, each with the next. A regime with fewer than
-    FEWEST_PAIRS pairs has no entry. Of few runs the spread is known the worse, see `_few`.
+    distribution. Between runs all pairs count, for all studies those of the measurements that the
+    most runs timed; of one run each timing with the next. A regime with fewer than FEWEST_PAIRS
+    pairs has no entry. Of few runs the spread is known the worse, see `_few`.
     """
-    differences: dict[Conditions, list[float]] = {}
-    runs: dict[Conditions, set[tuple[str, str | None]]] = {}
-    for timings in measured:
-        times = [(t.run, t.record.median_ms) for t in timings if isinstance(t.record, Ok)]
-        logs = [(run, math.log(ms)) for run, ms in times if ms > 0]
+    timed = [
+        [t for t in own if isinstance(t.record, Ok) and t.record.median_ms > 0] for own in measured
+    ]
+    runs = [len({t.run for t in own}) for own in timed]
+    most = max(runs, default=1)
+    pairs: dict[Conditions, list[float]] = {}
+    seen: dict[Conditions, int] = {}
+    for own, count in zip(timed, runs, strict=True):
+        logs = [(t.run, math.log(t.record.median_ms or 1)) for t in own]
         every = itertools.combinations(logs, 2)
         apart = [abs(b - a) for (one, a), (other, b) in every if one != other]
         near = [abs(b - a) for (one, a), (other, b) in itertools.pairwise(logs) if one == other]
-        for regime in _regimes(timings[0].record):
-            pairs = apart if regime.study == BETWEEN else near
-            if pairs:
-                differences.setdefault(regime, []).extend(pairs)
-                runs.setdefault(regime, set()).update(run for run, _ in logs)
+        for regime in _regimes(own):
+            if not regime.between:
+                pairs.setdefault(regime, []).extend(near)
+            elif regime.study or count == most:
+                pairs.setdefault(regime, []).extend(apart)
+                seen[regime] = max(count, seen.get(regime, 0))
     return {
-        regime: float(np.quantile(each, COVERED, method="higher")) * _few(len(runs[regime]))
-        for regime, each in differences.items()
+        regime: float(np.quantile(each, COVERED, method="higher")) * _few(seen.get(regime, 1))
+        for regime, each in pairs.items()
         if len(each) >= FEWEST_PAIRS
     }
 
@@ -210,15 +216,21 @@ def _few(runs: int) -> float:
     return 1 + 1.21 / freedom + 1.44 / freedom**2 if freedom else 1.0
 
 
-def _regimes(record: Record) -> tuple[Conditions, ...]:
-    """Return the regimes of a record: between runs, in its own study, and in all of them."""
-    small = is_small(record)
-    return tuple(Conditions(record.mode, small, of) for of in (BETWEEN, record.study, None))
+def _regimes(timings: Sequence[Timing]) -> list[Conditions]:
+    """Return the regimes of timings: of one run and between runs, of their study and of all."""
+    record = timings[0].record if timings else None
+    if not isinstance(record, Ok):
+        return []
+    return [
+        Conditions(record.mode, is_short(record), study, between)
+        for between in (False, True)
+        for study in (record.study, None)
+    ]
 
 
-def is_small(record: Record) -> bool:
-    """Say whether an input is so small that the host's launches may decide on the time."""
-    return ((record.input.size if record.input else None) or 0) <= LAUNCHES_PARTICLES
+def is_short(record: Ok) -> bool:
+    """Say whether launches from Python may decide on a time."""
+    return record.median_ms < SHORT_MS
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
@@ -281,10 +293,11 @@ def _spread(timings: Sequence[Timing], spreads: Mapping[Conditions, float]) -> f
     which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. What is known of
     one run alone says only how far its own timings are off, by 1 / sqrt(2) times their difference.
     """
-    between, own, every = _regimes(timings[0].record)
+    known = [spreads.get(regime) for regime in _regimes(timings)] or [None] * 4
     runs = len({timing.run for timing in timings})
-    alone = spreads.get(own, spreads.get(every, 0.0)) / math.sqrt(2 * len(timings))
-    return max(alone, spreads.get(between, 0.0) * math.sqrt((1 + 1 / runs) / 2))
+    alone = next((each for each in known[:2] if each is not None), 0.0)
+    between = max((each for each in known[2:] if each is not None), default=0.0)
+    return max(alone / math.sqrt(2 * len(timings)), between * math.sqrt((1 + 1 / runs) / 2))
 
 
 def _log_ratio(above: float, below: float) -> float:
@@ -293,9 +306,3 @@ def _log_ratio(above: float, below: float) -> float:
 
 def _half(each: Sequence[float]) -> float:
     return math.sqrt(sum(half * half for half in each)) / len(each)
-
-
-# Of so many particles at most, shorter times of searches on a GPU may be mostly those of launches
-# from Python. On an H200 those of 2^16 and fewer were up to 7 times as long as from a graph, those
-# of 2^20 and more up to 1.2 times (study rivals, 44e5204).
-LAUNCHES_MS, LAUNCHES_PARTICLES = 0.1, 2**18

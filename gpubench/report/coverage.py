@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpubench.base.numbers import digits
 from gpubench.evidence.coverage import Coverage, coverage
-from gpubench.evidence.pooling import LAUNCHES_PARTICLES
+from gpubench.evidence.pooling import SHORT_MS
 from gpubench.report import formats
 from gpubench.report.machines import Machine
 from gpubench.report.pages import Page, Section, Table, number, words
@@ -47,9 +47,7 @@ def _table(rows: Sequence[Coverage]) -> Table:
         rows,
         ("Mode", lambda row: row.mode),
         {
-            "Inputs": lambda row: words(
-                f"{'up to' if row.is_small else 'above'} {formats.power(LAUNCHES_PARTICLES)}"
-            ),
+            "Length": lambda row: words(f"{'below' if row.is_short else 'from'} {SHORT_MS:g} ms"),
             "Runs before": lambda row: str(row.runs),
             "Times": lambda row: f"{len(row.tests):,}",
             "Inside": lambda row: number(row.inside / len(row.tests), formats.percent),

@@ -12,7 +12,7 @@ from gpubench.evidence.coverage import coverage
 def runs(count: int, spread: float, **changes: object) -> list:
     """Return results of runs on as many days; each time is off by its own."""
     random = np.random.default_rng(3)
-    truth = random.uniform(0.1, 1, 200)
+    truth = random.uniform(0.5, 1, 200)
     found = []
     for day in range(1, count + 1):
         times = truth * np.exp(random.normal(0, spread, len(truth)))

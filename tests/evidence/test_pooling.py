@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import record, results
 
-from gpubench.evidence.pooling import BETWEEN, Timing, pool, spread_between
+from gpubench.evidence.pooling import Timing, pool, spread_between
 from gpubench.evidence.records import as_json
 
 LATER = "2001-01-01T00:00:00+00:00"
@@ -120,26 +120,53 @@ def test_without_repetitions_intervals_stay_as_they_are():
     assert (measured.record.ci95_low_ms, measured.record.ci95_high_ms) == (0.75, 1.25)
 
 
-def test_large_inputs_modes_and_studies_have_spreads_of_their_own():
-    large = repeated(1.01, 12, first=2**20)
+def test_long_times_modes_and_studies_have_spreads_of_their_own():
+    short = [
+        record(
+            particles=r.at("particles") + 2**19,
+            sweep=r.sweep,
+            median=0.1 * r.median_ms,
+            width=0.0,
+        )
+        for r in repeated(1.5, 12)
+    ]
     other = [record(study="another", particles=2**21, median=1.0, width=0.0)]
     timings = [
         [Timing(r, results([])) for r in pair]
-        for pair in zip(*[iter([*repeated(1.5, 12), *large])] * 2, strict=True)
+        for pair in zip(*[iter([*short, *repeated(1.01, 12)])] * 2, strict=True)
     ]
     found = spread_between([*timings, [Timing(other[0], results([]))]])
-    by_size = {regime.is_small: spread for regime, spread in found.items() if regime.study}
-    assert by_size[True] == pytest.approx(math.log(1.5))
-    assert by_size[False] == pytest.approx(math.log(1.01))
-    everything = pool([results([*repeated(1.5, 12), *large, *other])])
+    by_length = {regime.is_short: spread for regime, spread in found.items() if regime.study}
+    assert by_length[True] == pytest.approx(math.log(1.5))
+    assert by_length[False] == pytest.approx(math.log(1.01))
+    everything = pool([results([*short, *repeated(1.01, 12), *other])])
     [borrowed] = [m for m in everything if m.record.study == "another"]
-    assert borrowed.spread == pytest.approx(by_size[False] / math.sqrt(2))
+    assert borrowed.spread == pytest.approx(by_length[False] / math.sqrt(2))
+
+
+def test_between_runs_the_inputs_that_the_most_runs_timed_speak_for_all_studies():
+    """A study that two runs timed, and restless, widens its own intervals alone."""
+    steady = runs(3, 0.005, 1)
+    restless = [
+        results(
+            [
+                record(study="restless", particles=n + 8, median=ms, width=1e-4, version="v")
+                for n, ms in enumerate(np.exp(np.random.default_rng(day).normal(0, 0.3, 20)))
+            ],
+            started=f"2001-01-{day:02}T00:00:00+00:00",
+        )
+        for day in (1, 2)
+    ]
+    once = results([record(study="once", median=1.0, width=1e-4)])
+    spreads = {m.record.study: m.spread for m in pool([*steady, *restless, once])}
+    assert 0.005 < spreads["once"] < 0.03
+    assert spreads["restless"] > 0.3
 
 
 def runs(count, spread, seed, measured=40, noise=0.002):
     """Return results of runs on as many days, each off by its own in every measurement."""
     random = np.random.default_rng(seed)
-    truth = random.uniform(0.1, 1, measured)
+    truth = random.uniform(0.5, 1, measured)
     found = []
     for day in range(1, count + 1):
         times = truth * np.exp(random.normal(0, spread, measured))
@@ -210,7 +237,7 @@ def test_two_runs_of_one_day_on_one_device_say_nothing_of_another_day():
     [spread] = {m.spread for m in pool(same)}
     apart = {m.spread for m in pool(runs(2, 0.05, 1))}
     assert max(apart) > spread
-    assert not any(at.study == BETWEEN for at in spread_between([m.timings for m in pool(same)]))
+    assert not any(at.between for at in spread_between([m.timings for m in pool(same)]))
 
 
 def _plain(found):

@@ -292,7 +292,7 @@ def test_the_readme_counts_what_its_map_shows():
 
 
 def test_the_readmes_times_are_those_of_the_results():
-    """Each is the device time, or as launched where no graph holds it; of several forms the least."""
+    """Each is the device time, or as launched where no graph holds it; the least of its forms."""
     times = gpubench.load(
         *(ROOT / "results/measured/nvidia-h100-80gb-hbm3").glob("*-rivals*.json.gz")
     )
