@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gpubench.evidence.pooling import grouped, is_short, key_of, pool_timings, started, timings_of
+from gpubench.evidence.pooling import grouped, key_of, pool_timings, started, timings_of
 from gpubench.evidence.records import Ok
 from gpubench.evidence.results import Results
 
@@ -13,10 +13,12 @@ from gpubench.evidence.results import Results
 class Test(NamedTuple):
     """A time of a later run beside the interval of the runs before it.
 
-    runs: how many those were; of one run alone, it is not known how far another may be.
+    is_short: see `Measurement`. runs: how many those were; of one run alone, it is not known how
+    far another may be.
     """
 
     record: Ok
+    is_short: bool
     runs: int
     ratio: float
     is_inside: bool
@@ -63,6 +65,8 @@ def coverage(results: Iterable[Results]) -> list[Coverage]:
             times, of = pooled.record, len({each.run for each in pooled.timings})
             assert isinstance(record, Ok) and isinstance(times, Ok)
             is_inside = times.ci95_low_ms <= record.median_ms <= times.ci95_high_ms
-            tests.append(Test(record, of, record.median_ms / times.median_ms, is_inside))
-    groups = grouped(tests, lambda test: (test.record.mode, is_short(test.record), test.runs))
+            tests.append(
+                Test(record, pooled.is_short, of, record.median_ms / times.median_ms, is_inside)
+            )
+    groups = grouped(tests, lambda test: (test.record.mode, test.is_short, test.runs))
     return [Coverage(*at, own) for at, own in sorted(groups.items())]

@@ -8,8 +8,8 @@ timings, since sweeps overlap and runs are repeated. Of these
 - a wrong answer counts before a time, a time before a failure, a failure before a skip;
 - times are pooled by their geometric mean;
 - every interval is widened such that it holds what a later run would measure on another host or
-  day: by the spread between runs of that GPU model in that mode, of the study where several runs
-  timed it, and of the inputs that the most runs timed (those of a study that begins anew),
+  day: by the spread between runs of that GPU model in that mode, of the algorithm where several
+  runs timed it, and of the inputs that the most runs timed (those of a study that begins anew),
   whichever is larger. As long as there are none, by the spread between timings of one run, those
   of the study if it repeats enough, else those of the machine. Short times have their own.
 """
@@ -41,20 +41,21 @@ FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
 COVERED = 0.95
 
 
-# Launched from Python, shorter times differ by up to 60 % between hosts, longer ones by 2 % (study
-# again, three H100s, 01da479 and 03b39e8).
-SHORT_MS = 0.2
+# Launched from Python, work that takes the device less differs by up to 60 % between hosts, longer
+# work by 2 % (study again, three H100s, 01da479 and 03b39e8). As launched, twice as long is short.
+SHORT_MS = 0.1
 
 
 class Conditions(NamedTuple):
-    """What timings share that are off alike; study: None for all of the machine.
+    """What timings share that are off alike.
 
-    between: whether they are of several runs, on different days or devices.
+    between: whether they are of several runs, on different days or devices. of: then an algorithm,
+    else a study; None for all of the machine.
     """
 
     mode: str
     is_short: bool
-    study: str | None
+    of: str | None
     between: bool = False
 
 
@@ -84,7 +85,8 @@ class Measurement(NamedTuple):
     results: the file that it is from. timings: those that were pooled, oldest first. replaced:
     how many records of older code or of failed attempts do not count. spread: the half-width, as
     a logarithm, by which the interval was widened; 0 where nothing is known of it. is_older:
-    whether the study has a newer version of what is timed, on other inputs.
+    whether the study has a newer version of what is timed, on other inputs. is_short: whether
+    launches from Python may decide on its time on some host.
     """
 
     record: AnyRecord
@@ -93,6 +95,7 @@ class Measurement(NamedTuple):
     replaced: int
     spread: float
     is_older: bool
+    is_short: bool
 
     @property
     def version(self) -> str:
@@ -154,8 +157,8 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
         if isinstance(record, Ok):  # others may not know of their library
             newest[record.study, *subject_of(record)] = timing.version
     counted = [_that_count(own) for own in found.values()]
-    spreads = spread_between(timings for timings, _ in counted)
-    return [_pooled(timings, replaced, spreads, newest) for timings, replaced in counted]
+    regimes = _Regimes([timings for timings, _ in counted])
+    return [_pooled(timings, replaced, regimes, newest) for timings, replaced in counted]
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
@@ -172,37 +175,66 @@ def current(measured: Sequence[Measurement]) -> list[Measurement]:
     return [each for each in measured if id(each) in found]
 
 
+class _Regimes:
+    """What regime timings are in, and the spread of each; see `spread_between`."""
+
+    def __init__(self, measured: Sequence[Sequence[Timing]]) -> None:
+        times = ((own[0].record, own[0].record.median_ms) for own in measured if own)
+        self._device_ms = {key_of(r)[:-1]: ms for r, ms in times if ms and r.mode == "graph"}
+        self.spreads = self._spreads(measured)
+
+    def of(self, timings: Sequence[Timing]) -> list[Conditions]:
+        """Return the regimes of timings: in one run of their study, between runs of theirs."""
+        record = timings[0].record if timings else None
+        if not isinstance(record, Ok):
+            return []
+        return [
+            Conditions(record.mode, self.is_short(record), of, between)
+            for between, own in ((False, record.study), (True, record.algorithm))
+            for of in (own, None)
+        ]
+
+    def is_short(self, record: Record) -> bool:
+        """Say whether launches from Python may decide on a time on some host."""
+        device_ms = self._device_ms.get(key_of(record)[:-1])
+        return (record.median_ms or 0) / 2 < SHORT_MS if device_ms is None else device_ms < SHORT_MS
+
+    def _spreads(self, measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
+        timed = [
+            [t for t in own if isinstance(t.record, Ok) and t.record.median_ms > 0]
+            for own in measured
+        ]
+        runs = [len({t.run for t in own}) for own in timed]
+        most = max(runs, default=1)
+        pairs: dict[Conditions, list[float]] = {}
+        seen: dict[Conditions, int] = {}
+        for own, count in zip(timed, runs, strict=True):
+            logs = [(t.run, math.log(t.record.median_ms or 1)) for t in own]
+            every = itertools.combinations(logs, 2)
+            apart = [abs(b - a) for (one, a), (other, b) in every if one != other]
+            near = [abs(b - a) for (one, a), (other, b) in itertools.pairwise(logs) if one == other]
+            for regime in self.of(own):
+                if not regime.between:
+                    pairs.setdefault(regime, []).extend(near)
+                elif regime.of or count == most:
+                    pairs.setdefault(regime, []).extend(apart)
+                    seen[regime] = max(count, seen.get(regime, 0))
+        return {
+            regime: float(np.quantile(each, COVERED, method="higher")) * _few(seen.get(regime, 1))
+            for regime, each in pairs.items()
+            if len(each) >= FEWEST_PAIRS
+        }
+
+
 def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
     """Return, for each regime, by how much two timings of one measurement differ, as a logarithm.
 
     In 95 % of the cases that were repeated they differ by less; nothing is assumed about the
-    distribution. Between runs all pairs count, for all studies those of the measurements that the
-    most runs timed; of one run each timing with the next. A regime with fewer than FEWEST_PAIRS
+    distribution. Between runs all pairs count, for all algorithms those of the measurements that
+    the most runs timed; of one run each timing with the next. A regime with fewer than FEWEST_PAIRS
     pairs has no entry. Of few runs the spread is known the worse, see `_few`.
     """
-    timed = [
-        [t for t in own if isinstance(t.record, Ok) and t.record.median_ms > 0] for own in measured
-    ]
-    runs = [len({t.run for t in own}) for own in timed]
-    most = max(runs, default=1)
-    pairs: dict[Conditions, list[float]] = {}
-    seen: dict[Conditions, int] = {}
-    for own, count in zip(timed, runs, strict=True):
-        logs = [(t.run, math.log(t.record.median_ms or 1)) for t in own]
-        every = itertools.combinations(logs, 2)
-        apart = [abs(b - a) for (one, a), (other, b) in every if one != other]
-        near = [abs(b - a) for (one, a), (other, b) in itertools.pairwise(logs) if one == other]
-        for regime in _regimes(own):
-            if not regime.between:
-                pairs.setdefault(regime, []).extend(near)
-            elif regime.study or count == most:
-                pairs.setdefault(regime, []).extend(apart)
-                seen[regime] = max(count, seen.get(regime, 0))
-    return {
-        regime: float(np.quantile(each, COVERED, method="higher")) * _few(seen.get(regime, 1))
-        for regime, each in pairs.items()
-        if len(each) >= FEWEST_PAIRS
-    }
+    return _Regimes(list(measured)).spreads
 
 
 def _few(runs: int) -> float:
@@ -214,23 +246,6 @@ def _few(runs: int) -> float:
     """
     freedom = 4 * (runs - 1)
     return 1 + 1.21 / freedom + 1.44 / freedom**2 if freedom else 1.0
-
-
-def _regimes(timings: Sequence[Timing]) -> list[Conditions]:
-    """Return the regimes of timings: of one run and between runs, of their study and of all."""
-    record = timings[0].record if timings else None
-    if not isinstance(record, Ok):
-        return []
-    return [
-        Conditions(record.mode, is_short(record), study, between)
-        for between in (False, True)
-        for study in (record.study, None)
-    ]
-
-
-def is_short(record: Ok) -> bool:
-    """Say whether launches from Python may decide on a time."""
-    return record.median_ms < SHORT_MS
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
@@ -260,16 +275,17 @@ def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
 def _pooled(
     timings: Sequence[Timing],
     replaced: int,
-    spreads: Mapping[Conditions, float],
+    regimes: _Regimes,
     newest: Mapping[tuple[str, ...], str],
 ) -> Measurement:
     first = timings[0]
     times = [timing.record for timing in timings if isinstance(timing.record, Ok)]
     n = len(times)
-    spread = _spread(timings, spreads)
+    spread = _spread(timings, regimes)
+    is_short = regimes.is_short(first.record)
     is_older = n > 0 and first.version != newest[first.record.study, *subject_of(first.record)]
     if not times or min(t.median_ms for t in times) <= 0 or (n == 1 and not spread):
-        return Measurement(first.record, first.results, timings, replaced, 0.0, is_older)
+        return Measurement(first.record, first.results, timings, replaced, 0.0, is_older, is_short)
     center = sum(math.log(t.median_ms) for t in times) / n
     # Half-widths of independent timings add up as the squares do.
     below = _half([_log_ratio(t.median_ms, t.ci95_low_ms) for t in times])
@@ -283,17 +299,17 @@ def _pooled(
         ci95_high_ms=math.exp(center + math.hypot(above, spread)),
         particle_steps_per_s=rate and rate * (times[0].median_ms / median_ms),
     )
-    return Measurement(record, first.results, timings, replaced, spread, is_older)
+    return Measurement(record, first.results, timings, replaced, spread, is_older, is_short)
 
 
-def _spread(timings: Sequence[Timing], spreads: Mapping[Conditions, float]) -> float:
+def _spread(timings: Sequence[Timing], regimes: _Regimes) -> float:
     """Return by what the interval of pooled timings is widened, as a logarithm.
 
     A single timing and a later one differ by the spread between runs; of the mean of n runs,
     which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. What is known of
     one run alone says only how far its own timings are off, by 1 / sqrt(2) times their difference.
     """
-    known = [spreads.get(regime) for regime in _regimes(timings)] or [None] * 4
+    known = [regimes.spreads.get(each) for each in regimes.of(timings)] or [None] * 4
     runs = len({timing.run for timing in timings})
     alone = next((each for each in known[:2] if each is not None), 0.0)
     between = max((each for each in known[2:] if each is not None), default=0.0)

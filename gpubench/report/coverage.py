@@ -47,7 +47,9 @@ def _table(rows: Sequence[Coverage]) -> Table:
         rows,
         ("Mode", lambda row: row.mode),
         {
-            "Length": lambda row: words(f"{'below' if row.is_short else 'from'} {SHORT_MS:g} ms"),
+            "Device time": lambda row: words(
+                f"{'below' if row.is_short else 'from'} {SHORT_MS:g} ms"
+            ),
             "Runs before": lambda row: str(row.runs),
             "Times": lambda row: f"{len(row.tests):,}",
             "Inside": lambda row: number(row.inside / len(row.tests), formats.percent),

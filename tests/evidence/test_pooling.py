@@ -136,7 +136,7 @@ def test_long_times_modes_and_studies_have_spreads_of_their_own():
         for pair in zip(*[iter([*short, *repeated(1.01, 12)])] * 2, strict=True)
     ]
     found = spread_between([*timings, [Timing(other[0], results([]))]])
-    by_length = {regime.is_short: spread for regime, spread in found.items() if regime.study}
+    by_length = {regime.is_short: spread for regime, spread in found.items() if regime.of}
     assert by_length[True] == pytest.approx(math.log(1.5))
     assert by_length[False] == pytest.approx(math.log(1.01))
     everything = pool([results([*short, *repeated(1.01, 12), *other])])
@@ -144,13 +144,15 @@ def test_long_times_modes_and_studies_have_spreads_of_their_own():
     assert borrowed.spread == pytest.approx(by_length[False] / math.sqrt(2))
 
 
-def test_between_runs_the_inputs_that_the_most_runs_timed_speak_for_all_studies():
-    """A study that two runs timed, and restless, widens its own intervals alone."""
+def test_between_runs_the_inputs_that_the_most_runs_timed_speak_for_all_algorithms():
+    """An algorithm that two runs timed, and restless, widens its own intervals alone."""
     steady = runs(3, 0.005, 1)
     restless = [
         results(
             [
-                record(study="restless", particles=n + 8, median=ms, width=1e-4, version="v")
+                record(
+                    "bucket-sort", "host-loop", particles=n + 8, median=ms, width=1e-4, version="v"
+                )
                 for n, ms in enumerate(np.exp(np.random.default_rng(day).normal(0, 0.3, 20)))
             ],
             started=f"2001-01-{day:02}T00:00:00+00:00",
@@ -158,9 +160,9 @@ def test_between_runs_the_inputs_that_the_most_runs_timed_speak_for_all_studies(
         for day in (1, 2)
     ]
     once = results([record(study="once", median=1.0, width=1e-4)])
-    spreads = {m.record.study: m.spread for m in pool([*steady, *restless, once])}
-    assert 0.005 < spreads["once"] < 0.03
-    assert spreads["restless"] > 0.3
+    spreads = {m.record.algorithm: m.spread for m in pool([*steady, *restless, once])}
+    assert 0.005 < spreads["atomic-list"] < 0.03
+    assert spreads["bucket-sort"] > 0.3
 
 
 def runs(count, spread, seed, measured=40, noise=0.002):
@@ -255,3 +257,12 @@ def test_a_pooled_time_lies_within_its_interval_and_that_narrows(times, width):
     assert low <= ms * (1 + 1e-12) and ms <= high * (1 + 1e-12)
     widest = max(math.log(r.ci95_high_ms / r.ci95_low_ms) for r in made)
     assert math.log(high / low) <= widest * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("hot", "graph", "short"),
+    [(0.15, 0.14, False), (0.15, 0.02, True), (0.15, None, True), (0.25, None, False)],
+)
+def test_work_is_short_by_its_device_time_and_else_as_launched(hot, graph, short):
+    made = [record(median=hot)] + ([record(median=graph, mode="graph")] if graph else [])
+    assert {m.is_short for m in pool([results(made)])} == {short}
