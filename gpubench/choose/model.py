@@ -6,20 +6,13 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
+from gpubench.choose import surface
 from gpubench.choose.evidence import NOT_MEASURED, InputPoint, Known, Setting, Table, matrix
-from gpubench.choose.surface import (
-    SAME,
-    Booleans,
-    Floats,
-    Integers,
-    basis,
-    corners,
-    distances,
-    solution,
-)
+from gpubench.choose.surface import SAME, Booleans, Floats, Integers
 from gpubench.evidence.ranking import Variant
 
 APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
@@ -72,12 +65,11 @@ class TimeEstimate:
 
 
 def _bytes(around: Sequence[tuple[Known, float]], field: str) -> int | None:
-    sizes = [getattr(known, field) for known, _ in around]
-    if None in sizes:
+    sizes = [(getattr(known, field), share) for known, share in around]
+    if any(size is None for size, _ in sizes):
         return None
     # A variant without memory of its own has 0 bytes.
-    logs = map(math.log1p, sizes)
-    return round(math.expm1(sum(log * share for log, (_, share) in zip(logs, around, strict=True))))
+    return round(math.expm1(sum(math.log1p(size) * share for size, share in sizes)))
 
 
 @dataclass(frozen=True)
@@ -101,8 +93,7 @@ class Margin:
         return self.low > 1 or self.high < 1
 
 
-@dataclass(frozen=True)
-class Barred:
+class Barred(NamedTuple):
     """A subject that is no candidate, and why, in one line."""
 
     subject: Variant
@@ -150,7 +141,7 @@ class TimeModel:
             for value in dict.fromkeys(values)
         ]
         self._at = self._coordinates(self._octaves, [place.setting for place in self.places])
-        self._basis = basis(self._at, self._at, self._octaves.shape[1])
+        self._basis = surface.basis(self._at, self._at, self._octaves.shape[1])
 
     def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
         """Return octaves with a column for each value of a setting, for the distances."""
@@ -163,7 +154,7 @@ class TimeModel:
         """Say whether an input lies between measured ones of its setting."""
         inputs = self._octaves[self._in[place.setting]]
         everything = np.ones((1, len(inputs)), np.bool_)
-        _, weight = corners(inputs, matrix([place]), everything[None], everything)
+        _, weight = surface.corners(inputs, matrix([place]), everything[None], everything)
         return bool(weight.any())
 
     @cached_property
@@ -190,7 +181,7 @@ class TimeModel:
             if not own.any():
                 continue
             if key not in solutions:
-                solutions[key] = solution(self._at[own], axes)
+                solutions[key] = surface.solution(self._at[own], axes)
             found = solutions[key] @ (logs[number, own] - self._basis[own] @ of_reference)
             columns = np.concatenate([np.flatnonzero(own), np.arange(n, n + 1 + axes)])
             coefficients[number] = of_reference
@@ -205,7 +196,7 @@ class TimeModel:
     def ms(self, points: Floats, setting: Setting) -> Floats:
         """Return ms of each subject at points of a setting, wherever they are; NaN without any."""
         at = self._coordinates(points, [setting])
-        return np.exp(basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
+        return np.exp(surface.basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
 
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None
@@ -220,9 +211,9 @@ class TimeModel:
         measured, right = cases[:, : len(here)], cases[:, len(here) :]
         there = np.ones((1, len(here)), np.bool_) if but is None else ~but[:, here]
         octaves = self._octaves[here]
-        index, weight = corners(octaves, points, measured[:, None] & there, right)
+        index, weight = surface.corners(octaves, points, measured[:, None] & there, right)
         is_sound = right[np.arange(len(cases))[:, None, None], index] | (weight == 0)
-        apart = distances(points, octaves)
+        apart = surface.distances(points, octaves)
         away = np.where(right[:, None] & there, apart, np.inf).min(axis=2)
         found = weight.any(axis=2) & is_sound.all(axis=2) & (away <= self.reach(setting) + SAME)
         beside = np.where(measured[:, None] & there, apart, np.inf).argmin(axis=2)
@@ -267,10 +258,10 @@ class TimeModel:
         for setting, inputs in self._in.items():
             numbers, points = np.flatnonzero(inputs), self._octaves[inputs]
             others = ~np.eye(len(points), dtype=np.bool_)
-            _, weight = corners(points, points, others[None], others[:1] | True)
+            _, weight = surface.corners(points, points, others[None], others[:1] | True)
             chosen = weight[0].any(axis=1)
             chosen |= chosen.sum() < FEWEST_TESTS
-            apart = np.where(others, distances(points, points), np.inf)[chosen].min(axis=1)
+            apart = np.where(others, surface.distances(points, points), np.inf)[chosen].min(axis=1)
             found[setting] = numbers[chosen], np.where(np.isinf(apart), 0.0, apart)
         return found
 
@@ -289,8 +280,8 @@ class TimeModel:
         it is 0. Where the setting has fewer tests, those of other settings are taken too; where it
         has fewer than FEWEST_TESTS, the errors of all subjects.
         """
-        right = (self._is_right[number] & self._in[setting] for number in subjects)
-        distance = max(distances(point, self._octaves[r]).min(initial=np.inf) for r in right)
+        right = (self._octaves[self._is_right[s] & self._in[setting]] for s in subjects)
+        distance = max(surface.distances(point, own).min(initial=np.inf) for own in right)
         if distance <= SAME:
             return 0.0
         numbers, apart = map(np.concatenate, zip(*self._tests.values(), strict=True))
@@ -303,7 +294,7 @@ class TimeModel:
         usable = np.isfinite(errors) & (apart > 0)
         if not usable.any():
             return math.inf
-        away = distances(self._coordinates(point, [setting]), self._at[numbers[usable]])[0]
+        away = surface.distances(self._coordinates(point, [setting]), self._at[numbers[usable]])[0]
         last = max(np.sort(away)[:TESTS][-1], SAME)
         share = np.clip(1 + FADE * (1 - away / last), 0, 1)
         off = share * np.abs(errors[usable]) * np.sqrt(distance / apart[usable])

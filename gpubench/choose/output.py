@@ -91,6 +91,8 @@ def _plain(value: Any) -> Any:
     match value:
         case Variant():
             return value._asdict() | {"parameters": dict(value.parameters)}
+        case tuple() if hasattr(value, "_asdict"):
+            return {name: _plain(each) for name, each in value._asdict().items()}
         case list() | tuple():
             return [_plain(each) for each in value]
         case float() if not math.isfinite(value):
@@ -131,13 +133,7 @@ def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> 
 
 
 def _validation(found: Validation) -> dict[str, Any]:
-    return {
-        **_plain(found),
-        "held_out": len(found.held_out),
-        "loss": _plain(found.loss),
-        "failures": found.failures,
-        "others": found.others,
-    }
+    return {**_plain(found), "held_out": len(found.held_out)}
 
 
 def _candidate(estimate: TimeEstimate, margin: Margin | None, place: str) -> str:
@@ -167,15 +163,13 @@ def _change(change: Change) -> str:
     if change.below is None:
         doubt = "" if change.is_known else ", but within the uncertainty"
         return f"with {change.axis} {change.value}: {change.winner.label}{doubt}"
-    side = "below" if change.below else "above"
     value = float(change.value)
-    match change.axis:
-        case "particles":
-            where = f"{side} about {float(f'{value:.2g}'):,.0f} particles"
-        case "per_cell":
-            where = f"{side} about {value:.2g} per cell"
-        case _:
-            where = f"where {'less' if change.below else 'more'} than about {percent(value)} move"
+    if change.axis == "moved":
+        where = f"where {'less' if change.below else 'more'} than about {percent(value)} move"
+    else:
+        is_count = change.axis == "particles"
+        many = f"{float(f'{value:.2g}'):,.0f} particles" if is_count else f"{value:.2g} per cell"
+        where = f"{'below' if change.below else 'above'} about {many}"
     return f"{where}: {change.winner.label}"
 
 

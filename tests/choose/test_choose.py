@@ -20,10 +20,9 @@ from gpubench import registry
 from gpubench.base import paths, user_cache
 from gpubench.base.errors import UserError
 from gpubench.choose import evidence, output
-from gpubench.choose.chooser import Chooser
+from gpubench.choose.chooser import Chooser, chooser_for
 from gpubench.choose.evidence import InputPoint, Setting
 from gpubench.choose.question import Question
-from gpubench.choose.remembered import chooser_for
 from gpubench.choose.surface import basis, corners, solution
 from gpubench.evidence.pooling import pool
 from gpubench.problems.neighbours.tasks import TASKS, task_of
