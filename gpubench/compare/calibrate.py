@@ -1,9 +1,7 @@
 """Calibrate the verdict: compare a code with itself, and with itself made slower.
 
-Whole comparisons are drawn from pairs of processes of one code: without putting back, with base
-and head either side of a pair by chance, and with the looks of `compare.procedure`. Slow-downs are
-put into processes, as a variant of head with extra launches that are not counted against a variant
-of base with batches as long; and into the numbers, where head's times are multiplied.
+docs/comparing.md has the method. Extra work is that of a variant of head, whose extra launches are
+not counted, against a variant of base with batches as long.
 """
 
 from __future__ import annotations
@@ -118,11 +116,12 @@ def evaluate(
         raise UserError(f"{count} pairs have times for all cells, and {looks[0]} are needed")
     alpha = risk(len(pairs), confidence, len(looks))  # as `compare` has it, with all its looks
     rule = _Rule(threshold, alpha, tuple(look for look in looks if look <= len(complete)))
-    drawn = _draws(complete, rule.looks[-1], comparisons)
+    most, rng = rule.looks[-1], np.random.default_rng(SEED)
+    both = [(rng.choice(complete, most, False), rng.random(most) < 0.5) for _ in range(comparisons)]
+    drawn = _Draws(*map(np.array, zip(*both, strict=True)))
     first = _Draws(drawn.chosen[:TO_SEARCH], drawn.is_changed[:TO_SEARCH])
     unchanged = drawn._replace(is_changed=np.zeros_like(drawn.is_changed))
     # Comparisons that follow each other in time, and have no pair in common.
-    most = rule.looks[-1]
     in_order = np.array(complete[: len(complete) // most * most]).reshape(-1, most)
     separate = _Draws(in_order, np.zeros(in_order.shape, bool))
     called, taken, alarms, cells = [], [], [], {}
@@ -166,15 +165,6 @@ class _Draws(NamedTuple):
 
     chosen: NDArray[np.int64]
     is_changed: NDArray[np.bool_]
-
-
-def _draws(complete: Sequence[int], most: int, comparisons: int) -> _Draws:
-    rng = np.random.default_rng(SEED)
-    drawn = [
-        (rng.choice(complete, most, replace=False), rng.random(most) < 0.5)
-        for _ in range(comparisons)
-    ]
-    return _Draws(*map(np.array, zip(*drawn, strict=True)))
 
 
 def _smallest(rule: _Rule, plain: Floats, draws: _Draws, clock_ms: float) -> float | None:

@@ -61,12 +61,7 @@ def _verdict(comparison: Comparison) -> str:
 
 def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
     """Return a row for each cell that is not the same, or with `every` for all; see COLUMNS."""
-    rows: list[tuple[str, ...]] = []
-    for each in _ordered(comparison):
-        if every or each.verdict != "same":
-            why = f": {each.reason}" if each.reason else ""
-            rows.append((each.name, *_figures(each), in_words(each.verdict) + why))
-    return rows
+    return [_row(each) for each in _ordered(comparison) if every or each.verdict != "same"]
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -153,14 +148,15 @@ def _ordered(comparison: Comparison) -> list[Judgement]:
     return sorted(comparison.judgements, key=place)
 
 
-def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
-    """Return times, ratio and interval as text."""
+def _row(judgement: Judgement) -> tuple[str, ...]:
     interval = DASH
     if judgement.low is not None and judgement.high is not None:
         rests_on = " (calibrated)" if judgement.rests_on == "calibration" else ""
         interval = f"{judgement.low:.4g} to {judgement.high:.4g}{rests_on}"
     ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
-    return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
+    times = f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}"
+    why = f": {judgement.reason}" if judgement.reason else ""
+    return judgement.name, *times, ratio, interval, in_words(judgement.verdict) + why
 
 
 def _of(count: int, total: int) -> str:

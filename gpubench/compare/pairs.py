@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,8 +91,7 @@ class ComparedJob:
         return plan(parse_study(self.study, self.text), Selection(**self.selected(is_cpu)))
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """What two processes measured.
 
     records: of base and of head. variants: samples in ms of others, by cell and variant.

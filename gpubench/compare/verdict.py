@@ -100,16 +100,11 @@ def judge(
         between_runs: likewise that of the log offset of a whole run, for sides that are not in
         turns; without it, nothing can be told of them.
     """
-    if not cells:
-        return []
-    alpha = risk(len(cells), confidence, looks)
+    alpha = risk(max(1, len(cells)), confidence, looks)
     return [
-        judge_cell(
-            cell, threshold, alpha,
-            spread_of(spreads, cell.name), spread_of(between_runs, cell.name),
-        )
-        for cell in cells
-    ]  # fmt: skip
+        judge_cell(c, threshold, alpha, spread_of(spreads, c.name), spread_of(between_runs, c.name))
+        for c in cells
+    ]
 
 
 def risk(cells: int, confidence: float, looks: int) -> float:
@@ -127,8 +122,8 @@ def next_enough(processes: int, paired: bool, alpha: float) -> int:
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
     """Say whether so many processes a side can bear an interval that misses with risk alpha.
 
-    Where times are bimodal, base may be in one mode and head in the other by chance, and nothing in
-    the data tells. That must be no likelier. Where the sides differ in number, the fewer count.
+    That base is in one mode and head in the other by chance must be no likelier. Where the sides
+    differ in number, the fewer count.
     """
     cut = trimmed(processes, paired)
     return processes > 1 and _all_apart(processes, cut, paired) <= alpha
@@ -211,7 +206,8 @@ def judge_cell(
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
     judged = Judgement(
-        cell.name, cell.key, "cannot tell", *_centres_ms(base, head, cell.paired),
+        cell.name, cell.key, "cannot tell",
+        _centre_ms(base, head, cell.paired), _centre_ms(head, base, cell.paired),
         processes=(len(base), len(head)), paired=cell.paired, in_turns=cell.in_turns,
         reason="takes less time than the clock can tell",
     )  # fmt: skip
@@ -326,12 +322,11 @@ def _estimate(
 
 def _why(ratio: float, low: float, high: float, threshold: float) -> str:
     """Say why an interval gives no verdict."""
+    word = "slower" if ratio > 1 else "faster"
     if low > 1 or high < 1:
-        word = "slower" if low > 1 else "faster"
         return f"{word}, but whether by more than {percent(threshold)} is open"
     known = f"known to {percent(math.sqrt(high / low) - 1)} only"
     if max(ratio, 1 / ratio) > 1 + threshold:
-        word = "slower" if ratio > 1 else "faster"
         return f"seems {word}, but that may be chance: {known}"
     return f"{known}, and {percent(threshold)} are asked"
 
@@ -350,15 +345,11 @@ def _how(needed: int) -> str:
     )
 
 
-def _centres_ms(base_ms: Floats, head_ms: Floats, paired: bool) -> tuple[float, float]:
-    """Return the centres of process medians: of their logarithms, trimmed as the interval is."""
-
-    def centre(own: Floats, other: Floats) -> float:
-        if own.min() < SHORTEST_MS:
-            return float(np.median(own))
-        return float(np.exp(np.log(_inner(np.sort(own), _cut(own, other, paired))).mean()))
-
-    return centre(base_ms, head_ms), centre(head_ms, base_ms)
+def _centre_ms(own: Floats, other: Floats, paired: bool) -> float:
+    """Return the centre of process medians: of their logarithms, trimmed as the interval is."""
+    if own.min() < SHORTEST_MS:
+        return float(np.median(own))
+    return float(np.exp(np.log(_inner(np.sort(own), _cut(own, other, paired))).mean()))
 
 
 def _between(base: Floats, head: Floats, paired: bool) -> float | None:
