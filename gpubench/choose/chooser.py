@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -204,7 +205,7 @@ def chooser_for(task: str, called_from: str, given: Sequence[Path], backend: str
     """
     if given:
         return Chooser.load(given, backend)
-    paths = [path for paths in evidence.default_files() for path in paths]
+    paths = itertools.chain(*evidence.default_files())
     try:
         content = [part for path in paths for part in (bytes(path), path.read_bytes())]
     except OSError:

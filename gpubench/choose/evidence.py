@@ -81,10 +81,9 @@ class InputPoint:
 
 
 def to_octaves(axis: str, value: float) -> float:
-    """Return where a value lies on its axis; doublings are all as far.
+    """Return where a value lies on its axis; doublings are all as far, but of the smallest shares.
 
-    Of the moved share log2(1 + share / 0.001): nothing that moves is a share like another, and
-    below that share it makes no difference how little moves.
+    That nothing moves is a share like another.
     """
     return math.log2(1 + value / UNMOVED) if axis == "moved" else math.log2(value)
 
@@ -207,8 +206,8 @@ def compared(
 ) -> tuple[list[tuple[Measurement, Timed | None]], str]:
     """Return what was measured, each with the time by which it is compared, and in which way.
 
-    From Python all are as launched. From a graph it is the device time of `rank`, on inputs where
-    anything was timed in a graph; where nothing was on any, all are compared as launched.
+    From a graph it is the device time of `rank`, on inputs where anything was timed in a graph;
+    where nothing was on any, as from Python, all are compared as launched.
     """
     able = [each for each in measured if each.record.mode in MODES[called_from]]
     if called_from == GRAPH:

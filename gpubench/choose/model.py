@@ -104,13 +104,8 @@ class Barred(NamedTuple):
 class TimeModel:
     """Times of the subjects of one task over all inputs that lie between measured ones.
 
-    The logarithm of a subject's time is interpolated over the octaves of `InputPoint`, each setting
-    APART from every other: that of the reference, which was right on the most inputs, and of every
-    other the ratio to it. So what was measured on fewer inputs follows the reference between them.
-    Within a setting, a subject is a candidate inside the simplices whose corners all have a right
-    answer of it, and within NEAR of a measured input that has one.
-
-    right: where each subject was measured and may be ranked. Inside, subjects and inputs are their
+    docs/choosing.md has the method. right: where each subject was measured and may be ranked.
+    reference: the subject that was right on the most inputs. Inside, subjects and inputs are their
     numbers in `subjects` and `places`, and sets of them are arrays of bool.
     """
 
@@ -201,10 +196,7 @@ class TimeModel:
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None
     ) -> tuple[Booleans, Integers, Floats]:
-        """Return which subjects are candidates at points of a setting, and their corners there.
-
-        but: inputs that are taken not to be there, for each point. Corners are numbers of inputs.
-        """
+        """Return which subjects are candidates, see `times`, and the inputs that are corners."""
         here = np.flatnonzero(self._in[setting])
         both = np.hstack([self._is_measured[:, here], self._is_right[:, here]])
         cases, which = np.unique(both, axis=0, return_inverse=True)  # most are alike
@@ -223,17 +215,17 @@ class TimeModel:
         found, which = found | is_beside, which.ravel()
         return found[which], here[index][which], weight[which]
 
-    def times(self, points: Floats, setting: Setting) -> Floats:
-        """Return ms of each subject at points of a setting, NaN where it is no candidate."""
-        return np.where(self._candidates(points, setting)[0], self.ms(points, setting), np.nan)
+    def times(self, points: Floats, setting: Setting, but: Booleans | None = None) -> Floats:
+        """Return ms of each subject at points of a setting, NaN where it is no candidate.
+
+        but: inputs that are taken not to be there, for each point.
+        """
+        able, _, _ = self._candidates(points, setting, but)
+        return np.where(able, self.ms(points, setting), np.nan)
 
     @cached_property
     def held_out(self) -> Floats:
-        """What each subject would be taken to need on each input if nothing were measured there.
-
-        In ms, shape (subjects, inputs); NaN where it would be no candidate. The rule is that of
-        `times`.
-        """
+        """The `times` of each input if nothing were measured there, shape (subjects, inputs)."""
         found = np.full(self._is_right.shape, np.nan)
         itself = np.eye(len(self.places), dtype=np.bool_)
         errors, reference = self.fit[1], self.subjects.index(self.reference)
@@ -241,10 +233,8 @@ class TimeModel:
         # Without an own time there, its surface does not know the input, but the reference's does.
         errors = np.where(self._is_right, errors, common)
         for setting, inputs in self._in.items():
-            points = self._octaves[inputs]
-            able, _, _ = self._candidates(points, setting, itself[inputs])
-            ms = self.ms(points, setting) / np.exp(errors[:, inputs])
-            found[:, inputs] = np.where(able, ms, np.nan)
+            times = self.times(self._octaves[inputs], setting, itself[inputs])
+            found[:, inputs] = times / np.exp(errors[:, inputs])
         return found
 
     @cached_property
@@ -274,11 +264,8 @@ class TimeModel:
     def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float:
         """Return by what factor interpolation is off for a subject, or for the ratio of two.
 
-        A logarithm: the largest error of the TESTS nearest inputs, each left out in turn. Gaps
-        are then wider than those that an answer has to bridge. From the distance in a test to the
-        one at hand it goes with the square root, as a Brownian motion does; on a measured input
-        it is 0. Where the setting has fewer tests, those of other settings are taken too; where it
-        has fewer than FEWEST_TESTS, the errors of all subjects.
+        A logarithm: the largest error of the TESTS nearest inputs, each left out in turn, times
+        the square root of the distance over that in the test; 0 on a measured input.
         """
         right = (self._octaves[self._is_right[s] & self._in[setting]] for s in subjects)
         distance = max(surface.distances(point, own).min(initial=np.inf) for own in right)
@@ -303,9 +290,8 @@ class TimeModel:
     def ranked(self, place: InputPoint) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
         """Return the fastest on an input, the margins of all others to it, and who is no candidate.
 
-        The interval of a time spans the error of interpolation and, added to it, the intervals of
-        the measurements around, each by its weight. That of a margin spans the error of
-        interpolation of the ratio and the intervals of the measurements of both.
+        An interval spans the error of interpolation, of the time or of the ratio, and the
+        intervals of the measurements around, each by its weight.
         """
         setting, point = place.setting, matrix([place])
         is_able, index, weight = self._candidates(point, setting)

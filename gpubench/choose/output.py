@@ -82,25 +82,26 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "nearest": [_near_as_json(near) for near in answer.nearest],
         "changes": _plain(answer.changes or []),
         "warnings": list(answer.warnings),
-        "validation": _validation(answer.validation) if answer.validation else None,
+        "validation": _plain(answer.validation),
     }
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: a subject as an object, null for what nothing bounds."""
+    """Return what JSON can hold: objects for tuples with names, null for what nothing bounds."""
     match value:
         case Variant():
             return value._asdict() | {"parameters": dict(value.parameters)}
         case tuple() if hasattr(value, "_asdict"):
-            return {name: _plain(each) for name, each in value._asdict().items()}
+            return _plain(value._asdict())
+        case Validation():
+            return _plain(vars(value) | {"held_out": len(value.held_out)})
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
         case list() | tuple():
             return [_plain(each) for each in value]
         case float() if not math.isfinite(value):
             return None
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
-        return {name: _plain(getattr(value, name)) for name in names}
-    return value
+    return _plain(vars(value)) if dataclasses.is_dataclass(value) else value
 
 
 def _candidate_as_json(estimate: TimeEstimate, margin: Margin | None) -> dict[str, Any]:
@@ -128,12 +129,8 @@ def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> 
         "schema": 1,
         "machine": _plain(chooser.machine),
         "files": [str(path) for path in chooser.files],
-        "validations": [_validation(each) for each in validations],
+        "validations": _plain(validations),
     }
-
-
-def _validation(found: Validation) -> dict[str, Any]:
-    return {**_plain(found), "held_out": len(found.held_out)}
 
 
 def _candidate(estimate: TimeEstimate, margin: Margin | None, place: str) -> str:

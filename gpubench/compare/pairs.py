@@ -1,7 +1,6 @@
 """Measure two codes side by side: pairs of processes, whose samples are interleaved.
 
-This process asks two others for one sample at a time, cell by cell and side by side in random
-order, so that whatever disturbs the machine disturbs both.
+This process asks two others for one sample at a time, so that what disturbs one disturbs both.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,8 +39,7 @@ Variants = dict[tuple[str, int], list[float]]
 UNDERSTOOD = (1, PROTOCOL)  # of workers of other commits; `record_of` upgrades their records
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """What one side of a comparison runs.
 
     name: base or head. title: which code, for people. variables: of the environment, beside those
@@ -51,7 +49,7 @@ class Code:
     name: str
     title: str
     python: str
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = {}
     folder: Path | None = None
     is_ours: bool = False
 
@@ -205,7 +203,8 @@ class ProcessPairs(AbstractContextManager["ProcessPairs"]):
             are_cpus = [process.open(self.job.device) for process in processes]
             if not any(are_cpus):
                 self._spare = self._start()
-            return _measure(processes, self.job, are_cpus[0], seed, only)
+            rng, keys = np.random.default_rng(seed), None if only is None else sorted(only)
+            return _measure(processes, self.job, are_cpus[0], rng, keys)
 
     def _start(self) -> list[Process]:
         return [Process(code) for code in self._codes]
@@ -215,14 +214,12 @@ def _measure(
     processes: Sequence[Process],
     job: ComparedJob,
     is_cpu: bool,
-    seed: int,
-    only: Collection[str] | None,
+    rng: np.random.Generator,
+    keys: list[str] | None,
 ) -> Pair:
-    rng = np.random.default_rng(seed)
     records: tuple[list[AnyRecord], list[AnyRecord]] = ([], [])
     variants: tuple[Variants, Variants] = ({}, {})
     selection = job.selected(is_cpu)
-    keys = None if only is None else sorted(only)
     plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
     groups = [answer["groups"] for answer in plans]
     for title in dict.fromkeys((*groups[0], *groups[1])):
