@@ -330,8 +330,7 @@ def _warnings(model: TimeModel, best: Variant) -> Iterator[str]:
     """Yield where the best was wrong or failed."""
     measured = model.table[best]
     for status, verb in (("wrong", "was wrong on"), ("failed", "failed on")):
-        whys = ((place, known.why) for place, known in measured.items() if known.why)
-        reasons = {place: reason for place, (found, reason) in whys if found == status}
+        reasons = {p: k.why[1] for p, k in measured.items() if k.why and k.why[0] == status}
         if reasons:
             first = min(reasons)
             yield (

@@ -257,12 +257,9 @@ def _task(record: AnyRecord) -> str | None:
 def _place(record: AnyRecord) -> InputPoint:
     particles, per_cell = record.at("particles") or 0, record.at("per_cell") or 0.0
     moved = None if record.at("moved") is None else record.at("moved") / particles
-    setting = Setting(
-        record.at("distribution") or "",
-        record.at("order") or "",
-        record.at("destination"),
-        tuple(record.at("periodic") or ()),
-    )
+    distribution, order = (record.at(name) or "" for name in ("distribution", "order"))
+    periodic = tuple(record.at("periodic") or ())
+    setting = Setting(distribution, order, record.at("destination"), periodic)
     return InputPoint(particles, per_cell, moved, setting)
 
 

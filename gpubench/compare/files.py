@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from gpubench.base.errors import UserError
 from gpubench.compare.verdict import CLOCK_MS, ComparedTimes
@@ -21,6 +21,7 @@ ROLES = ("base", "head")
 NOT_TOGETHER = "no process of base ran together with one of head"
 NAMED = 3  # cells of which a message gives the names, before it counts
 
+FaultKind = Literal["broken", "wrong", "mended"]
 Processes = Sequence[Measurement]  # what each found of a cell
 
 # What may change a time, under the name that a message gives it: fields of an environment's
@@ -56,6 +57,11 @@ class Fault(NamedTuple):
     name: str
     base: str | None
     head: str | None
+
+    @property
+    def kind(self) -> FaultKind:
+        """Broken where base is right, mended where head is, wrong where neither is."""
+        return "broken" if self.base is None else "mended" if self.head is None else "wrong"
 
 
 class LeftOut(NamedTuple):

@@ -9,12 +9,13 @@ from typing import Any
 from gpubench.base.markdown import escaped
 from gpubench.base.markdown import table as table_of
 from gpubench.base.numbers import percent
-from gpubench.compare.files import Fault
+from gpubench.compare.files import FaultKind
 from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import Judgement, risk
 
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
 ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
+KINDS: tuple[FaultKind, ...] = ("broken", "wrong", "mended")
 DASH = "\N{EN DASH}"
 
 
@@ -43,9 +44,9 @@ def _verdict(comparison: Comparison) -> str:
     counts = comparison.counts
     match comparison.verdict:
         case "broken":
-            return f"broken: right in base and not in head: {_names(comparison.broken)}"
+            return f"broken: right in base and not in head: {_names(comparison, 'broken')}"
         case "wrong":
-            return f"wrong: in head, and not right in base either: {_names(comparison.wrong)}"
+            return f"wrong: in head, and not right in base either: {_names(comparison, 'wrong')}"
         case "slower":
             worst = _ordered(comparison)[0]
             by = percent((worst.ratio or 1.0) - 1)
@@ -68,9 +69,9 @@ def notes(comparison: Comparison) -> list[str]:
     """Return what is to be said beside the table, a line each."""
     return [
         *(f"forced: {difference}" for difference in comparison.matched.differences),
-        *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken),
-        *(f"wrong: {f.name}: base {f.base}; head {f.head}" for f in comparison.wrong),
-        *(f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended),
+        *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.faults("broken")),
+        *(f"wrong: {f.name}: base {f.base}; head {f.head}" for f in comparison.faults("wrong")),
+        *(f"right again: {fault.name}: base {fault.base}" for fault in comparison.faults("mended")),
         *(f"left out: {each.name}: {each.why}" for each in comparison.matched.left_out),
         _counts(comparison),
         _terms(comparison),
@@ -121,19 +122,10 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
         "environment": dict(comparison.matched.environment),
         "forced": list(comparison.matched.differences),
         "counts": dict(comparison.counts),
-        "cells": [_cell(judgement) for judgement in comparison.judgements],
-        "broken": [each._asdict() for each in comparison.broken],
-        "wrong": [each._asdict() for each in comparison.wrong],
-        "mended": [each._asdict() for each in comparison.mended],
+        "cells": [dataclasses.asdict(judgement) for judgement in comparison.judgements],
+        **{kind: [each._asdict() for each in comparison.faults(kind)] for kind in KINDS},
         "left_out": [each._asdict() for each in comparison.matched.left_out],
     }
-
-
-def _cell(judgement: Judgement) -> dict[str, Any]:
-    plain = dataclasses.asdict(judgement)
-    plain["base_processes"], plain["head_processes"] = plain.pop("processes")
-    renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between"}
-    return {renamed.get(name, name): value for name, value in plain.items()}
 
 
 def _ordered(comparison: Comparison) -> list[Judgement]:
@@ -150,9 +142,9 @@ def _ordered(comparison: Comparison) -> list[Judgement]:
 
 def _row(judgement: Judgement) -> tuple[str, ...]:
     interval = DASH
-    if judgement.low is not None and judgement.high is not None:
+    if judgement.ratio_low is not None and judgement.ratio_high is not None:
         rests_on = " (calibrated)" if judgement.rests_on == "calibration" else ""
-        interval = f"{judgement.low:.4g} to {judgement.high:.4g}{rests_on}"
+        interval = f"{judgement.ratio_low:.4g} to {judgement.ratio_high:.4g}{rests_on}"
     ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
     times = f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}"
     why = f": {judgement.reason}" if judgement.reason else ""
@@ -163,7 +155,8 @@ def _of(count: int, total: int) -> str:
     return f"{count} of {total} cell{'s' if total > 1 else ''}"
 
 
-def _names(faults: Sequence[Fault]) -> str:
+def _names(comparison: Comparison, kind: FaultKind) -> str:
+    faults = comparison.faults(kind)
     more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
     return f"{faults[0].name} ({faults[0].head}){more}"
 

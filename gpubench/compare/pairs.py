@@ -160,8 +160,7 @@ class Process:
         """Return what to raise where the process ended unasked."""
         status = self._process.wait()
         self._errors.seek(0)
-        words = self._errors.read().split("\n")
-        last = next((line.strip() for line in reversed(words) if line.strip()), "it said nothing")
+        last = (self._errors.read().strip() or "it said nothing").split("\n")[-1].strip()
         return UserError(
             f"a process of {self.code.name} ({self.code.title}) ended with status {status}: {last}"
         )
@@ -236,10 +235,8 @@ def _measure(
             for key in own:
                 if len(sides) < 2 or any(key not in each for each in ready):
                     processes[side].ask("sample", cell=key, variant=0)
-        for side in sides:
-            processes[side].send("finish", check=True)
-        for side in sides:
-            answer = processes[side].receive()
+        answers = _both([processes[side] for side in sides], "finish", check=True)
+        for side, answer in zip(sides, answers, strict=True):
             records[side].extend(map(record_of, answer["records"]))
             for each in answer["variants"]:
                 variants[side][each["cell"], each["variant"]] = each["samples_ms"]

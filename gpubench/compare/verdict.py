@@ -6,6 +6,7 @@ sources, and what was simulated to choose it.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -60,11 +61,12 @@ class ComparedTimes:
 class Judgement:
     """What can be said of one cell.
 
-    base_ms, head_ms: centre of the process medians. ratio: head over base. low, high: its
-        interval, which holds for all cells of the comparison together. None where there is none.
-    rests_on: whose spread the interval comes from. processes: of base and of head.
-    between: spread between processes, as the standard deviation of log medians; of log ratios
-        where they are pairs; None where there are too few.
+    base_ms, head_ms: centre of the process medians. ratio: head over base. ratio_low,
+        ratio_high: its interval, which holds for all cells of the comparison together. None where
+        there is none.
+    rests_on: whose spread the interval comes from.
+    spread_between: of processes, as the standard deviation of log medians; of log ratios where
+        they are pairs; None where there are too few.
     reason: why it is inconclusive, else None. key: as in the cell.
     """
 
@@ -74,14 +76,15 @@ class Judgement:
     base_ms: float
     head_ms: float
     ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
     rests_on: RestsOn | None = None
-    processes: tuple[int, int] = (0, 0)
     paired: bool = False
     in_turns: bool = True
-    between: float | None = None
+    spread_between: float | None = None
     reason: str | None = None
+    base_processes: int = 0
+    head_processes: int = 0
 
 
 def judge(
@@ -114,9 +117,7 @@ def risk(cells: int, confidence: float, looks: int) -> float:
 
 def next_enough(processes: int, paired: bool, alpha: float) -> int:
     """Return how many processes a side can give a verdict, not fewer than so many."""
-    while not are_enough(processes, paired, alpha):
-        processes += 1
-    return processes
+    return next(n for n in itertools.count(processes) if are_enough(n, paired, alpha))
 
 
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
@@ -135,10 +136,8 @@ def trimmed(processes: int, paired: bool) -> int:
 
     It does not depend on the risk, so that an interval never gets narrower with more cells.
     """
-    cut = int(TRIM * processes)
-    while cut and _all_apart(processes, cut, paired) > MODES_RISK:
-        cut -= 1
-    return cut
+    cuts = range(int(TRIM * processes), 0, -1)
+    return next((cut for cut in cuts if _all_apart(processes, cut, paired) <= MODES_RISK), 0)
 
 
 @cache
@@ -208,8 +207,9 @@ def judge_cell(
     judged = Judgement(
         cell.name, cell.key, "cannot tell",
         _centre_ms(base, head, cell.paired), _centre_ms(head, base, cell.paired),
-        processes=(len(base), len(head)), paired=cell.paired, in_turns=cell.in_turns,
+        paired=cell.paired, in_turns=cell.in_turns,
         reason="takes less time than the clock can tell",
+        base_processes=len(base), head_processes=len(head),
     )  # fmt: skip
     if min(base.min(), head.min()) < SHORTEST_MS:
         return judged
@@ -219,21 +219,21 @@ def judge_cell(
         logs = logs[0], logs[0] + np.array(turns)
     offset = 0.0 if cell.in_turns else between_runs
     rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, offset)
-    judged = replace(
-        judged, between=_between(*logs, cell.paired), rests_on=rests_on, ratio=math.exp(centre)
-    )
-    needed = next_enough(min(judged.processes), cell.paired, alpha)
-    too_few = _too_few(*judged.processes, needed)
+    between = _between(*logs, cell.paired)
+    judged = replace(judged, spread_between=between, rests_on=rests_on, ratio=math.exp(centre))
+    fewer = min(len(base), len(head))
+    needed = next_enough(fewer, cell.paired, alpha)
+    too_few = _too_few(len(base), len(head), needed)
     if half is None:
         return replace(judged, reason=too_few)
     samples = np.concatenate([np.asarray(s, float) for s in (*cell.base, *cell.head)])
     centres = np.array(judged.base_ms), np.array(judged.head_ms)
     half = float(_with_clock(np.array(half), samples, cell.clock_ms, *centres))
     low, high = math.exp(centre - half), math.exp(centre + half)
-    judged = replace(judged, low=low, high=high)
+    judged = replace(judged, ratio_low=low, ratio_high=high)
     if offset is None:
         return replace(judged, reason=NOT_IN_TURNS + _how(needed))
-    if spread is None and needed > min(judged.processes):
+    if spread is None and needed > fewer:
         return replace(judged, reason=too_few)
     verdict = cast(Verdict, verdicts_of(np.array(centre), np.array(half), threshold).item())
     why = _why(math.exp(centre), low, high, threshold)
