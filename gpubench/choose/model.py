@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -30,8 +29,7 @@ NEAR = 0.1
 FURTHER = 1.5
 
 
-@dataclass(frozen=True)
-class TimeEstimate:
+class TimeEstimate(NamedTuple):
     """What a subject needs for an input, by interpolation.
 
     low_ms, high_ms: see `TimeModel.estimates`. measured: intervals of the measurements around it,
@@ -72,8 +70,7 @@ def _bytes(around: Sequence[tuple[Known, float]], field: str) -> int | None:
     return round(math.expm1(sum(math.log1p(size) * share for size, share in sizes)))
 
 
-@dataclass(frozen=True)
-class Margin:
+class Margin(NamedTuple):
     """How many times as long another takes as the best, with an interval."""
 
     other: TimeEstimate

@@ -91,10 +91,10 @@ def _plain(value: Any) -> Any:
     match value:
         case Variant():
             return value._asdict() | {"parameters": dict(value.parameters)}
+        case Validation():
+            return _plain(value._asdict() | {"held_out": len(value.held_out)})
         case tuple() if hasattr(value, "_asdict"):
             return _plain(value._asdict())
-        case Validation():
-            return _plain(vars(value) | {"held_out": len(value.held_out)})
         case dict():
             return {name: _plain(each) for name, each in value.items()}
         case list() | tuple():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +28,7 @@ class HeldOut(NamedTuple):
     loss: float | None
 
 
-@dataclass(frozen=True)
-class Validation:
+class Validation(NamedTuple):
     """What advice on one task was worth.
 
     called_from: how what was compared was launched. held_out: inputs on which there was advice.

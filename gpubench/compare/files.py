@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -71,8 +70,7 @@ class LeftOut(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True)
-class Matched:
+class Matched(NamedTuple):
     """What two sides have in common.
 
     faults: cells that are wrong in head, or were in base. left_out: cells that only one side has

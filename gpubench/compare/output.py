@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from gpubench.base.markdown import escaped
 from gpubench.base.markdown import table as table_of
@@ -15,7 +15,6 @@ from gpubench.compare.verdict import Judgement, risk
 
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
 ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
-KINDS: tuple[FaultKind, ...] = ("broken", "wrong", "mended")
 DASH = "\N{EN DASH}"
 
 
@@ -123,19 +122,17 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
         "forced": list(comparison.matched.differences),
         "counts": dict(comparison.counts),
         "cells": [dataclasses.asdict(judgement) for judgement in comparison.judgements],
-        **{kind: [each._asdict() for each in comparison.faults(kind)] for kind in KINDS},
+        **{of: [each._asdict() for each in comparison.faults(of)] for of in get_args(FaultKind)},
         "left_out": [each._asdict() for each in comparison.matched.left_out],
     }
 
 
 def _ordered(comparison: Comparison) -> list[Judgement]:
     """Return the worst first: slower by how much, then the inconclusive, faster, the same."""
-    order = list(comparison.counts)
+    order, sign = list(comparison.counts), {"slower": -1, "faster": 1}
 
-    def place(judgement: Judgement) -> tuple[int, float]:
-        ratio = judgement.ratio or 1.0
-        by = {"slower": -ratio, "faster": ratio}.get(judgement.verdict, 0.0)
-        return order.index(judgement.verdict), by
+    def place(each: Judgement) -> tuple[int, float]:
+        return order.index(each.verdict), sign.get(each.verdict, 0) * (each.ratio or 1.0)
 
     return sorted(comparison.judgements, key=place)
 

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,7 @@ NOT_IN_TURNS = "base and head were not measured in turns, and whole runs may be 
 WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
 
 
-@dataclass(frozen=True)
-class ComparedTimes:
+class ComparedTimes(NamedTuple):
     """What the processes of both sides measured of one cell.
 
     name: for people, and the same in every comparison.
