@@ -81,7 +81,7 @@ class InputPoint:
 
 
 def to_octaves(axis: str, value: float) -> float:
-    """Return where a value lies on its axis: a doubling is 1, that of a share below UNMOVED less."""
+    """Return where a value lies on its axis: a doubling is 1, or less for shares below UNMOVED."""
     return math.log2(1 + value / UNMOVED) if axis == "moved" else math.log2(value)
 
 
