@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from gpubench.base import gpus
 from gpubench.base.errors import UserError
+from gpubench.base.user_cache import remembered
 from gpubench.choose import evidence
-from gpubench.choose.evidence import InputPoint, Known, MachineName, Setting, from_octaves, matrix
+from gpubench.choose.evidence import InputPoint, Known, MachineName, Setting, matrix
 from gpubench.choose.model import Barred, Margin, TimeEstimate, TimeModel
 from gpubench.choose.question import CALLED_FROM, GRAPH, NO_GRAPHS, Question, SortQuestion
 from gpubench.choose.surface import SAME
@@ -27,8 +30,7 @@ ZOOMS = 3  # scans, each between two points of the one before
 CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
 
 
-@dataclass(frozen=True)
-class Near:
+class Near(NamedTuple):
     """A measured input near the one asked for.
 
     octaves: the distance. subject: the best, or else the fastest there. known: its time, and where
@@ -41,8 +43,7 @@ class Near:
     known: Known
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """Another input on which another subject is fastest.
 
     axis: what is changed. Of `particles`, `per_cell` and `moved`, value is where the times of two
@@ -203,6 +204,33 @@ class Chooser:
         return InputPoint(question.particles, question.per_cell, question.moved, setting)
 
 
+def chooser_for(task: str, called_from: str, given: Sequence[Path], backend: str | None) -> Chooser:
+    """Return what answers questions of a task; see `Chooser.load`.
+
+    Of the default results its preparation is kept in the user's cache folder, until what they hold
+    changes. Raises UserError where the results say nothing of the task, which is kept as well.
+    """
+    if given:
+        return Chooser.load(given, backend)
+    paths = itertools.chain(*evidence.default_files())
+    try:
+        content = [part for path in paths for part in (bytes(path), path.read_bytes())]
+    except OSError:
+        return Chooser.load(given, backend)  # says which file cannot be read
+
+    def prepared() -> Chooser | UserError:
+        try:
+            return Chooser.load(given, backend).prepared(task, called_from)
+        except UserError as error:  # no evidence, which takes as long to find out
+            return error
+
+    name = f"choose-{backend or 'any'}-{task}-{called_from}"
+    found = remembered(name, [*content, repr(gpus.gpu_names()).encode()], prepared)
+    if isinstance(found, UserError):
+        raise found
+    return found
+
+
 def _why_outside(model: TimeModel, place: InputPoint) -> str | None:
     """Say why an input is not among what was measured, or return None."""
     words = place.setting.words
@@ -300,16 +328,16 @@ def _crossing(
         if not (is_other[step] and is_known[step]):
             return
         inner, outer, winner = at[step - 1], at[step], model.subjects[first[step]]
-    axis = list(place.numbers)[i]
-    yield Change(axis, end < place.octaves[i], from_octaves(axis, float(outer)), winner, None)
+    axis = evidence.AXES[i]
+    value = evidence.from_octaves(axis, float(outer))
+    yield Change(axis, end < place.octaves[i], value, winner, None)
 
 
 def _warnings(model: TimeModel, best: Variant) -> Iterator[str]:
     """Yield where the best was wrong or failed."""
     measured = model.table[best]
     for status, verb in (("wrong", "was wrong on"), ("failed", "failed on")):
-        whys = ((place, known.why) for place, known in measured.items() if known.why)
-        reasons = {place: reason for place, (found, reason) in whys if found == status}
+        reasons = {p: k.why[1] for p, k in measured.items() if k.why and k.why[0] == status}
         if reasons:
             first = min(reasons)
             yield (

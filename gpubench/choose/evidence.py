@@ -33,6 +33,7 @@ MODES = {GRAPH: ("graph", LAUNCHED), PYTHON: (LAUNCHED,)}
 NOT_MEASURED = "not measured"
 LAUNCHED_ALONE = "timed as launched from Python alone, unlike the fastest in a graph"
 LOCAL = Path("results/local")
+AXES = ("particles", "per_cell", "moved")  # along which is interpolated
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
 
 
@@ -68,16 +69,11 @@ class InputPoint:
     moved: float | None
     setting: Setting
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        """The axes along which is interpolated, as they are."""
-        moved = {} if self.moved is None else {"moved": self.moved}
-        return {"particles": float(self.particles), "per_cell": self.per_cell} | moved
-
     @cached_property
     def octaves(self) -> tuple[float, ...]:
-        """The same, in what counts as distance: see `to_octaves`."""
-        return tuple(to_octaves(axis, value) for axis, value in self.numbers.items())
+        """Its values along AXES in what counts as distance: see `to_octaves`."""
+        values = zip(AXES, (self.particles, self.per_cell, self.moved), strict=True)
+        return tuple(to_octaves(axis, value) for axis, value in values if value is not None)
 
     @property
     def words(self) -> str:
@@ -86,11 +82,7 @@ class InputPoint:
 
 
 def to_octaves(axis: str, value: float) -> float:
-    """Return where a value lies on its axis; doublings are all as far.
-
-    Of the moved share log2(1 + share / 0.001): nothing that moves is a share like another, and
-    below that share it makes no difference how little moves.
-    """
+    """Return where a value lies on its axis: a doubling is 1, or less for shares below UNMOVED."""
     return math.log2(1 + value / UNMOVED) if axis == "moved" else math.log2(value)
 
 
@@ -100,8 +92,7 @@ def from_octaves(axis: str, octaves: float) -> float:
     return UNMOVED * (power - 1) if axis == "moved" else power
 
 
-@dataclass(frozen=True)
-class MachineName:
+class MachineName(NamedTuple):
     """Where it was measured. backend: cuda or opencl. device: the maker's name of it."""
 
     name: str
@@ -146,11 +137,6 @@ class Known(NamedTuple):
             record.workspace_bytes, record.peak_bytes, record.library, source.path.name,
             source.environment["commit"],
         )  # fmt: skip
-
-    @property
-    def order(self) -> int:
-        """Which of several counts: the lowest, and of these the last."""
-        return (*STATUSES, NOT_MEASURED).index(self.why[0] if self.why else "ok")
 
 
 Table: TypeAlias = Mapping[Variant, Mapping[InputPoint, Known]]
@@ -218,13 +204,14 @@ def compared(
 ) -> tuple[list[tuple[Measurement, Timed | None]], str]:
     """Return what was measured, each with the time by which it is compared, and in which way.
 
-    From Python all are as launched. From a graph it is the device time of `rank`, on inputs where
-    anything was timed in a graph; where nothing was on any, all are compared as launched.
+    From a graph it is the device time of `rank`, on inputs where anything was timed in a graph;
+    where nothing was on any, as from Python, all are compared as launched.
     """
     able = [each for each in measured if each.record.mode in MODES[called_from]]
     if called_from == GRAPH:
-        works = grouped(able, _work).values()
-        able = [each for work in works if any(map(_is_of_graph, work)) for each in work]
+        timed = (m for m in able if m.record.mode != LAUNCHED and may_rank(m.record))
+        graphs = {_work(each) for each in timed}
+        able = [each for each in able if _work(each) in graphs]
         if not able:
             return compared(measured, PYTHON)
     ranked = [(each, each.by_device_time) for race in rank(able) for each in race]
@@ -236,10 +223,6 @@ def _work(each: Measurement) -> tuple[Hashable, ...]:
     return group(each.record), each.record.study, each.record.input, each.record.inputs
 
 
-def _is_of_graph(each: Measurement) -> bool:
-    return each.record.mode != LAUNCHED and may_rank(each.record)
-
-
 def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple[Table, str]]:
     """Return, for each task, what was measured of each subject on each input, and in which way.
 
@@ -247,11 +230,13 @@ def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple
     """
     of_tasks = grouped(measured, lambda each: _task(each.record))
     found: dict[str, tuple[Table, str]] = {}
+    order = (NOT_MEASURED, *reversed(STATUSES))  # of several the last counts
     for task in (each for each in TASKS if each in of_tasks):
         times, way = compared(of_tasks[task], called_from)
         table: dict[Variant, dict[InputPoint, Known]] = {}
         known = [(each.record, Known.of(each, time, way)) for each, time in times]
-        for record, each in sorted(known, key=lambda pair: pair[1].order, reverse=True):
+        known.sort(key=lambda pair: order.index(pair[1].why[0] if pair[1].why else "ok"))
+        for record, each in known:
             table.setdefault(Variant.of(record), {})[_place(record)] = each
         if table:
             found[task] = table, way
@@ -272,12 +257,9 @@ def _task(record: AnyRecord) -> str | None:
 def _place(record: AnyRecord) -> InputPoint:
     particles, per_cell = record.at("particles") or 0, record.at("per_cell") or 0.0
     moved = None if record.at("moved") is None else record.at("moved") / particles
-    setting = Setting(
-        record.at("distribution") or "",
-        record.at("order") or "",
-        record.at("destination"),
-        tuple(record.at("periodic") or ()),
-    )
+    distribution, order = (record.at(name) or "" for name in ("distribution", "order"))
+    periodic = tuple(record.at("periodic") or ())
+    setting = Setting(distribution, order, record.at("destination"), periodic)
     return InputPoint(particles, per_cell, moved, setting)
 
 

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
+from gpubench.choose import surface
 from gpubench.choose.evidence import NOT_MEASURED, InputPoint, Known, Setting, Table, matrix
-from gpubench.choose.surface import (
-    SAME,
-    Booleans,
-    Floats,
-    Integers,
-    basis,
-    corners,
-    distances,
-    solution,
-)
+from gpubench.choose.surface import SAME, Booleans, Floats, Integers
 from gpubench.evidence.ranking import Variant
 
 APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
@@ -37,8 +29,7 @@ NEAR = 0.1
 FURTHER = 1.5
 
 
-@dataclass(frozen=True)
-class TimeEstimate:
+class TimeEstimate(NamedTuple):
     """What a subject needs for an input, by interpolation.
 
     low_ms, high_ms: see `TimeModel.estimates`. measured: intervals of the measurements around it,
@@ -72,16 +63,14 @@ class TimeEstimate:
 
 
 def _bytes(around: Sequence[tuple[Known, float]], field: str) -> int | None:
-    sizes = [getattr(known, field) for known, _ in around]
-    if None in sizes:
+    sizes = [(getattr(known, field), share) for known, share in around]
+    if any(size is None for size, _ in sizes):
         return None
     # A variant without memory of its own has 0 bytes.
-    logs = map(math.log1p, sizes)
-    return round(math.expm1(sum(log * share for log, (_, share) in zip(logs, around, strict=True))))
+    return round(math.expm1(sum(math.log1p(size) * share for size, share in sizes)))
 
 
-@dataclass(frozen=True)
-class Margin:
+class Margin(NamedTuple):
     """How many times as long another takes as the best, with an interval."""
 
     other: TimeEstimate
@@ -101,8 +90,7 @@ class Margin:
         return self.low > 1 or self.high < 1
 
 
-@dataclass(frozen=True)
-class Barred:
+class Barred(NamedTuple):
     """A subject that is no candidate, and why, in one line."""
 
     subject: Variant
@@ -113,13 +101,8 @@ class Barred:
 class TimeModel:
     """Times of the subjects of one task over all inputs that lie between measured ones.
 
-    The logarithm of a subject's time is interpolated over the octaves of `InputPoint`, each setting
-    APART from every other: that of the reference, which was right on the most inputs, and of every
-    other the ratio to it. So what was measured on fewer inputs follows the reference between them.
-    Within a setting, a subject is a candidate inside the simplices whose corners all have a right
-    answer of it, and within NEAR of a measured input that has one.
-
-    right: where each subject was measured and may be ranked. Inside, subjects and inputs are their
+    docs/choosing.md has the method. right: where each subject was measured and may be ranked.
+    reference: the subject that was right on the most inputs. Inside, subjects and inputs are their
     numbers in `subjects` and `places`, and sets of them are arrays of bool.
     """
 
@@ -150,7 +133,7 @@ class TimeModel:
             for value in dict.fromkeys(values)
         ]
         self._at = self._coordinates(self._octaves, [place.setting for place in self.places])
-        self._basis = basis(self._at, self._at, self._octaves.shape[1])
+        self._basis = surface.basis(self._at, self._at, self._octaves.shape[1])
 
     def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
         """Return octaves with a column for each value of a setting, for the distances."""
@@ -163,7 +146,7 @@ class TimeModel:
         """Say whether an input lies between measured ones of its setting."""
         inputs = self._octaves[self._in[place.setting]]
         everything = np.ones((1, len(inputs)), np.bool_)
-        _, weight = corners(inputs, matrix([place]), everything[None], everything)
+        _, weight = surface.corners(inputs, matrix([place]), everything[None], everything)
         return bool(weight.any())
 
     @cached_property
@@ -190,7 +173,7 @@ class TimeModel:
             if not own.any():
                 continue
             if key not in solutions:
-                solutions[key] = solution(self._at[own], axes)
+                solutions[key] = surface.solution(self._at[own], axes)
             found = solutions[key] @ (logs[number, own] - self._basis[own] @ of_reference)
             columns = np.concatenate([np.flatnonzero(own), np.arange(n, n + 1 + axes)])
             coefficients[number] = of_reference
@@ -205,24 +188,21 @@ class TimeModel:
     def ms(self, points: Floats, setting: Setting) -> Floats:
         """Return ms of each subject at points of a setting, wherever they are; NaN without any."""
         at = self._coordinates(points, [setting])
-        return np.exp(basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
+        return np.exp(surface.basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
 
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None
     ) -> tuple[Booleans, Integers, Floats]:
-        """Return which subjects are candidates at points of a setting, and their corners there.
-
-        but: inputs that are taken not to be there, for each point. Corners are numbers of inputs.
-        """
+        """Return which subjects are candidates, see `times`, and the inputs that are corners."""
         here = np.flatnonzero(self._in[setting])
         both = np.hstack([self._is_measured[:, here], self._is_right[:, here]])
         cases, which = np.unique(both, axis=0, return_inverse=True)  # most are alike
         measured, right = cases[:, : len(here)], cases[:, len(here) :]
         there = np.ones((1, len(here)), np.bool_) if but is None else ~but[:, here]
         octaves = self._octaves[here]
-        index, weight = corners(octaves, points, measured[:, None] & there, right)
+        index, weight = surface.corners(octaves, points, measured[:, None] & there, right)
         is_sound = right[np.arange(len(cases))[:, None, None], index] | (weight == 0)
-        apart = distances(points, octaves)
+        apart = surface.distances(points, octaves)
         away = np.where(right[:, None] & there, apart, np.inf).min(axis=2)
         found = weight.any(axis=2) & is_sound.all(axis=2) & (away <= self.reach(setting) + SAME)
         beside = np.where(measured[:, None] & there, apart, np.inf).argmin(axis=2)
@@ -232,17 +212,17 @@ class TimeModel:
         found, which = found | is_beside, which.ravel()
         return found[which], here[index][which], weight[which]
 
-    def times(self, points: Floats, setting: Setting) -> Floats:
-        """Return ms of each subject at points of a setting, NaN where it is no candidate."""
-        return np.where(self._candidates(points, setting)[0], self.ms(points, setting), np.nan)
+    def times(self, points: Floats, setting: Setting, but: Booleans | None = None) -> Floats:
+        """Return ms of each subject at points of a setting, NaN where it is no candidate.
+
+        but: inputs that are taken not to be there, for each point.
+        """
+        able, _, _ = self._candidates(points, setting, but)
+        return np.where(able, self.ms(points, setting), np.nan)
 
     @cached_property
     def held_out(self) -> Floats:
-        """What each subject would be taken to need on each input if nothing were measured there.
-
-        In ms, shape (subjects, inputs); NaN where it would be no candidate. The rule is that of
-        `times`.
-        """
+        """The `times` of each input if nothing were measured there, shape (subjects, inputs)."""
         found = np.full(self._is_right.shape, np.nan)
         itself = np.eye(len(self.places), dtype=np.bool_)
         errors, reference = self.fit[1], self.subjects.index(self.reference)
@@ -250,10 +230,8 @@ class TimeModel:
         # Without an own time there, its surface does not know the input, but the reference's does.
         errors = np.where(self._is_right, errors, common)
         for setting, inputs in self._in.items():
-            points = self._octaves[inputs]
-            able, _, _ = self._candidates(points, setting, itself[inputs])
-            ms = self.ms(points, setting) / np.exp(errors[:, inputs])
-            found[:, inputs] = np.where(able, ms, np.nan)
+            times = self.times(self._octaves[inputs], setting, itself[inputs])
+            found[:, inputs] = times / np.exp(errors[:, inputs])
         return found
 
     @cached_property
@@ -267,10 +245,10 @@ class TimeModel:
         for setting, inputs in self._in.items():
             numbers, points = np.flatnonzero(inputs), self._octaves[inputs]
             others = ~np.eye(len(points), dtype=np.bool_)
-            _, weight = corners(points, points, others[None], others[:1] | True)
+            _, weight = surface.corners(points, points, others[None], others[:1] | True)
             chosen = weight[0].any(axis=1)
             chosen |= chosen.sum() < FEWEST_TESTS
-            apart = np.where(others, distances(points, points), np.inf)[chosen].min(axis=1)
+            apart = np.where(others, surface.distances(points, points), np.inf)[chosen].min(axis=1)
             found[setting] = numbers[chosen], np.where(np.isinf(apart), 0.0, apart)
         return found
 
@@ -283,14 +261,11 @@ class TimeModel:
     def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float:
         """Return by what factor interpolation is off for a subject, or for the ratio of two.
 
-        A logarithm: the largest error of the TESTS nearest inputs, each left out in turn. Gaps
-        are then wider than those that an answer has to bridge. From the distance in a test to the
-        one at hand it goes with the square root, as a Brownian motion does; on a measured input
-        it is 0. Where the setting has fewer tests, those of other settings are taken too; where it
-        has fewer than FEWEST_TESTS, the errors of all subjects.
+        A logarithm: the largest error of the TESTS nearest inputs, each left out in turn, times
+        the square root of the distance over that in the test; 0 on a measured input.
         """
-        right = (self._is_right[number] & self._in[setting] for number in subjects)
-        distance = max(distances(point, self._octaves[r]).min(initial=np.inf) for r in right)
+        right = (self._octaves[self._is_right[s] & self._in[setting]] for s in subjects)
+        distance = max(surface.distances(point, own).min(initial=np.inf) for own in right)
         if distance <= SAME:
             return 0.0
         numbers, apart = map(np.concatenate, zip(*self._tests.values(), strict=True))
@@ -303,7 +278,7 @@ class TimeModel:
         usable = np.isfinite(errors) & (apart > 0)
         if not usable.any():
             return math.inf
-        away = distances(self._coordinates(point, [setting]), self._at[numbers[usable]])[0]
+        away = surface.distances(self._coordinates(point, [setting]), self._at[numbers[usable]])[0]
         last = max(np.sort(away)[:TESTS][-1], SAME)
         share = np.clip(1 + FADE * (1 - away / last), 0, 1)
         off = share * np.abs(errors[usable]) * np.sqrt(distance / apart[usable])
@@ -312,9 +287,8 @@ class TimeModel:
     def ranked(self, place: InputPoint) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
         """Return the fastest on an input, the margins of all others to it, and who is no candidate.
 
-        The interval of a time spans the error of interpolation and, added to it, the intervals of
-        the measurements around, each by its weight. That of a margin spans the error of
-        interpolation of the ratio and the intervals of the measurements of both.
+        An interval spans the error of interpolation, of the time or of the ratio, and the
+        intervals of the measurements around, each by its weight.
         """
         setting, point = place.setting, matrix([place])
         is_able, index, weight = self._candidates(point, setting)

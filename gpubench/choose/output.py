@@ -82,23 +82,26 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "nearest": [_near_as_json(near) for near in answer.nearest],
         "changes": _plain(answer.changes or []),
         "warnings": list(answer.warnings),
-        "validation": _validation(answer.validation) if answer.validation else None,
+        "validation": _plain(answer.validation),
     }
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: a subject as an object, null for what nothing bounds."""
+    """Return what JSON can hold: objects for tuples with names, null for what nothing bounds."""
     match value:
         case Variant():
             return value._asdict() | {"parameters": dict(value.parameters)}
+        case Validation():
+            return _plain(value._asdict() | {"held_out": len(value.held_out)})
+        case tuple() if hasattr(value, "_asdict"):
+            return _plain(value._asdict())
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
         case list() | tuple():
             return [_plain(each) for each in value]
         case float() if not math.isfinite(value):
             return None
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
-        return {name: _plain(getattr(value, name)) for name in names}
-    return value
+    return _plain(vars(value)) if dataclasses.is_dataclass(value) else value
 
 
 def _candidate_as_json(estimate: TimeEstimate, margin: Margin | None) -> dict[str, Any]:
@@ -126,17 +129,7 @@ def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> 
         "schema": 1,
         "machine": _plain(chooser.machine),
         "files": [str(path) for path in chooser.files],
-        "validations": [_validation(each) for each in validations],
-    }
-
-
-def _validation(found: Validation) -> dict[str, Any]:
-    return {
-        **_plain(found),
-        "held_out": len(found.held_out),
-        "loss": _plain(found.loss),
-        "failures": found.failures,
-        "others": found.others,
+        "validations": _plain(validations),
     }
 
 
@@ -167,15 +160,13 @@ def _change(change: Change) -> str:
     if change.below is None:
         doubt = "" if change.is_known else ", but within the uncertainty"
         return f"with {change.axis} {change.value}: {change.winner.label}{doubt}"
-    side = "below" if change.below else "above"
     value = float(change.value)
-    match change.axis:
-        case "particles":
-            where = f"{side} about {float(f'{value:.2g}'):,.0f} particles"
-        case "per_cell":
-            where = f"{side} about {value:.2g} per cell"
-        case _:
-            where = f"where {'less' if change.below else 'more'} than about {percent(value)} move"
+    if change.axis == "moved":
+        where = f"where {'less' if change.below else 'more'} than about {percent(value)} move"
+    else:
+        is_count = change.axis == "particles"
+        many = f"{float(f'{value:.2g}'):,.0f} particles" if is_count else f"{value:.2g} per cell"
+        where = f"{'below' if change.below else 'above'} about {many}"
     return f"{where}: {change.winner.label}"
 
 

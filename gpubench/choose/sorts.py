@@ -13,7 +13,6 @@ from gpubench.choose.model import Margin, TimeEstimate
 from gpubench.choose.question import NO_GRAPHS, SortQuestion
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Variant
-from gpubench.evidence.records import AnyRecord
 
 STUDY = study_for("choose-sort")
 PLAIN = {"key_order": "uniform", "key_entropy": 1, "key_bits": None, "segment_keys": None}
@@ -26,7 +25,8 @@ def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -
     size. Raises UserError where there are no results, or of several machines.
     """
     where, found = machine(files(given, backend, STUDY))
-    asked = [each for each in pool(found) if _answers(each.record, question)]
+    plain = {**PLAIN, "value_bytes": question.value_bytes, "key_type": question.key_type}
+    asked = [m for m in pool(found) if all(m.record.at(axis) == plain[axis] for axis in plain)]
     times, way = compared(asked, question.called_from)
     by_subject: dict[Variant, dict[int, Known]] = {}
     for measured, time in times:
@@ -44,12 +44,6 @@ def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -
     return Answer(
         question, where, paths, best=best, margins=margins, changes=None, warnings=warnings
     )
-
-
-def _answers(record: AnyRecord, question: SortQuestion) -> bool:
-    """Say whether a measurement is of plain keys as they are asked for."""
-    asked = {**PLAIN, "value_bytes": question.value_bytes, "key_type": question.key_type}
-    return all(record.at(axis) == asked[axis] for axis in asked)
 
 
 def _between(subject: Variant, times: Mapping[int, Known], keys: int) -> TimeEstimate | None:

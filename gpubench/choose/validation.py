@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from gpubench.choose.model import TimeModel
 from gpubench.evidence.ranking import Variant
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(NamedTuple):
     """Time lost against the best that was measured, as shares of it, over held-out inputs."""
 
     mean: float
@@ -21,8 +20,7 @@ class Loss:
     worst: float
 
 
-@dataclass(frozen=True)
-class HeldOut:
+class HeldOut(NamedTuple):
     """One input that was held out. loss: None where what was chosen has no time there."""
 
     place: InputPoint
@@ -30,8 +28,7 @@ class HeldOut:
     loss: float | None
 
 
-@dataclass(frozen=True)
-class Validation:
+class Validation(NamedTuple):
     """What advice on one task was worth.
 
     called_from: how what was compared was launched. held_out: inputs on which there was advice.
@@ -39,37 +36,27 @@ class Validation:
     favourite: the one subject with the least mean loss among those that were right on most of the
         held-out inputs; favourite_loss: of taking it always, where it is right. gain: the share of
         its time that other choices save on average; None without any.
+    loss: of the advice; None without any to judge. failures: held-out inputs on which what was
+        chosen was wrong, failed, or was not measured; others: on which it was not the favourite.
     """
 
     task: str
     called_from: str
     held_out: Sequence[HeldOut]
     beyond: int
-    favourite: Variant | None = None
-    favourite_loss: Loss | None = None
-    gain: float | None = None
-
-    @property
-    def loss(self) -> Loss | None:
-        """Of the advice; None without any to judge."""
-        return _loss([each.loss for each in self.held_out if each.loss is not None])
-
-    @property
-    def others(self) -> int:
-        """Held-out inputs on which something else than the favourite was chosen."""
-        return sum(each.chosen != self.favourite for each in self.held_out)
-
-    @property
-    def failures(self) -> int:
-        """Held-out inputs on which what was chosen was wrong, failed, or was not measured."""
-        return sum(each.loss is None for each in self.held_out)
+    favourite: Variant | None
+    favourite_loss: Loss | None
+    gain: float | None
+    loss: Loss | None
+    failures: int
+    others: int
 
 
 def validate(task: str, called_from: str, model: TimeModel) -> Validation:
     """Hold out each input of a task in turn, with all that was measured on it."""
     held_out: list[HeldOut] = []
     beyond = 0
-    losses: dict[Variant, list[float]] = {}
+    costs: dict[Variant, list[float]] = {}
     for place, guesses in zip(model.places, model.held_out.T, strict=True):
         right = {s: of[place].ms for s, of in model.right.items() if place in of}
         if not right:
@@ -81,19 +68,22 @@ def validate(task: str, called_from: str, model: TimeModel) -> Validation:
         loss = right[chosen] / best - 1 if chosen in right else None
         held_out.append(HeldOut(place, chosen, loss))
         for subject, ms in right.items():
-            losses.setdefault(subject, []).append(ms / best - 1)
-    most = max(map(len, losses.values()), default=0)
+            costs.setdefault(subject, []).append(ms / best - 1)
+    most = max(map(len, costs.values()), default=0)
     # What is right on fewer inputs cannot be taken always.
-    reliable = {s: losses[s] for s in model.subjects if len(losses.get(s, ())) == most > 0}
+    reliable = {s: costs[s] for s in model.subjects if len(costs.get(s, ())) == most > 0}
     favourite = min(reliable, key=lambda subject: float(np.mean(reliable[subject])), default=None)
-    if favourite is None:
-        return Validation(task, called_from, held_out, beyond)
-    always, instead = model.right[favourite], [h for h in held_out if h.chosen != favourite]
-    both = [h for h in instead if h.loss is not None and h.place in always]
+    always = {} if favourite is None else model.right[favourite]
+    others = [h for h in held_out if h.chosen != favourite]
+    both = [h for h in others if h.loss is not None and h.place in always]
     saved = [1 - model.right[h.chosen][h.place].ms / always[h.place].ms for h in both]
-    gain = float(np.mean(saved)) if saved else None
-    always_loss = _loss(reliable[favourite])
-    return Validation(task, called_from, held_out, beyond, favourite, always_loss, gain)
+    losses = [each.loss for each in held_out if each.loss is not None]
+    return Validation(
+        task, called_from, held_out, beyond, favourite,
+        favourite_loss=None if favourite is None else _loss(reliable[favourite]),
+        gain=float(np.mean(saved)) if saved else None,
+        loss=_loss(losses), failures=len(held_out) - len(losses), others=len(others),
+    )  # fmt: skip
 
 
 def _loss(values: Sequence[float]) -> Loss | None:

@@ -194,8 +194,8 @@ def _answer(
 ) -> NoReturn:
     """Print the answer to a question; raise Exit with its status."""
     from gpubench.choose import output
+    from gpubench.choose.chooser import chooser_for
     from gpubench.choose.question import SortQuestion
-    from gpubench.choose.remembered import chooser_for
     from gpubench.evidence.files import no_collection
 
     question = asked.question(called_from)

@@ -1,9 +1,7 @@
 """Calibrate the verdict: compare a code with itself, and with itself made slower.
 
-Whole comparisons are drawn from pairs of processes of one code: without putting back, with base
-and head either side of a pair by chance, and with the looks of `compare.procedure`. Slow-downs are
-put into processes, as a variant of head with extra launches that are not counted against a variant
-of base with batches as long; and into the numbers, where head's times are multiplied.
+docs/comparing.md has the method. Extra work is that of a variant of head, whose extra launches are
+not counted, against a variant of base with batches as long.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +38,9 @@ SLOWER = (
     *(0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0),
 )
 SEED = 20261121
+
+# Which pairs each comparison takes, and where sides are changed; shape (comparisons, pairs).
+Draws = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 def calibrate(
@@ -118,24 +120,25 @@ def evaluate(
         raise UserError(f"{count} pairs have times for all cells, and {looks[0]} are needed")
     alpha = risk(len(pairs), confidence, len(looks))  # as `compare` has it, with all its looks
     rule = _Rule(threshold, alpha, tuple(look for look in looks if look <= len(complete)))
-    drawn = _draws(complete, rule.looks[-1], comparisons)
-    first = _Draws(drawn.chosen[:TO_SEARCH], drawn.is_changed[:TO_SEARCH])
-    unchanged = drawn._replace(is_changed=np.zeros_like(drawn.is_changed))
+    most, rng = rule.looks[-1], np.random.default_rng(SEED)
+    choose = partial(rng.choice, complete, most, replace=False)
+    both = [(choose(), rng.random(most) < 0.5) for _ in range(comparisons)]
+    chosen, is_changed = map(np.array, zip(*both, strict=True))
+    first = chosen[:TO_SEARCH], is_changed[:TO_SEARCH]
     # Comparisons that follow each other in time, and have no pair in common.
-    most = rule.looks[-1]
     in_order = np.array(complete[: len(complete) // most * most]).reshape(-1, most)
-    separate = _Draws(in_order, np.zeros(in_order.shape, bool))
+    separate = in_order, np.zeros(in_order.shape, bool)
     called, taken, alarms, cells = [], [], [], {}
     for name, series in pairs.items():
         rows = [(math.nan,) * 3 if each is None else astuple(each) for each in series]
         base, head, slowed = np.log(rows).T
         plain, slower = np.stack([base, base + head], 1), np.stack([base, base + slowed], 1)
-        verdicts, counts = rule.verdicts(plain, drawn, clock_ms[name])
+        verdicts, counts = rule.verdicts(plain, (chosen, is_changed), clock_ms[name])
         called.append(verdicts)
         taken.append(counts)
         alarms.append(rule.verdicts(plain, separate, clock_ms[name])[0] == "slower")
         # Sides cannot change where one of them is slower.
-        found, _ = rule.verdicts(slower, unchanged, clock_ms[name])
+        found, _ = rule.verdicts(slower, (chosen, np.zeros_like(is_changed)), clock_ms[name])
         cells[name] = Rates(
             false_alarms=_share(verdicts == "slower"),
             cannot_tell=_share(verdicts == "cannot tell"),
@@ -146,7 +149,6 @@ def evaluate(
             spread=_digits(plain[complete].std(axis=0, ddof=1).mean()),
         )
     is_alarm, is_open = ((np.array(called) == v).any(axis=0) for v in ("slower", "cannot tell"))
-    most_taken = np.max(taken, axis=0)
     return Verdicts(
         threshold=threshold,
         confidence=confidence,
@@ -154,30 +156,14 @@ def evaluate(
         comparisons=comparisons,
         false_alarms=_share(is_alarm),
         cannot_tell=_share(is_open & ~is_alarm),
-        separate=len(separate.chosen),
+        separate=len(in_order),
         separate_alarms=int(np.any(alarms, axis=0).sum()),
-        pairs_taken=(float(np.median(most_taken)), float(np.percentile(most_taken, 95))),
+        pairs_taken=tuple(map(float, np.percentile(np.max(taken, axis=0), (50, 95)))),
         cells=cells,
     )
 
 
-class _Draws(NamedTuple):
-    """Comparisons: which pairs each takes, and where sides are changed; (comparisons, pairs)."""
-
-    chosen: NDArray[np.int64]
-    is_changed: NDArray[np.bool_]
-
-
-def _draws(complete: Sequence[int], most: int, comparisons: int) -> _Draws:
-    rng = np.random.default_rng(SEED)
-    drawn = [
-        (rng.choice(complete, most, replace=False), rng.random(most) < 0.5)
-        for _ in range(comparisons)
-    ]
-    return _Draws(*map(np.array, zip(*drawn, strict=True)))
-
-
-def _smallest(rule: _Rule, plain: Floats, draws: _Draws, clock_ms: float) -> float | None:
+def _smallest(rule: _Rule, plain: Floats, draws: Draws, clock_ms: float) -> float | None:
     """Return the smallest slow-down that is found nine times in ten, if any is."""
 
     def is_found(factor: float) -> bool:
@@ -196,15 +182,15 @@ class _Rule(NamedTuple):
     looks: tuple[int, ...]
 
     def verdicts(
-        self, logs: Floats, draws: _Draws, clock_ms: float, slower: float = 0.0
+        self, logs: Floats, draws: Draws, clock_ms: float, slower: float = 0.0
     ) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Return the verdict of each comparison, and the pairs that it took.
 
         logs: of medians in ms, base and head, shape (pairs, 2). slower: added to head's once the
         sides are changed.
         """
-        drawn = logs[draws.chosen]
-        both = np.where(draws.is_changed[..., None], drawn[..., ::-1], drawn)
+        chosen, is_changed = draws
+        both = np.where(is_changed[..., None], logs[chosen][..., ::-1], logs[chosen])
         both[..., 1] += slower
         verdicts = np.full(len(both), "cannot tell")
         taken = np.full(len(both), self.looks[-1])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import statistics
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from gpubench.base.errors import UserError
 from gpubench.compare.verdict import CLOCK_MS, ComparedTimes
@@ -17,8 +16,11 @@ from gpubench.evidence.results import Results
 from gpubench.studies.plan import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # of the medians on both sides
+ROLES = ("base", "head")
+NOT_TOGETHER = "no process of base ran together with one of head"
 NAMED = 3  # cells of which a message gives the names, before it counts
 
+FaultKind = Literal["broken", "wrong", "mended"]
 Processes = Sequence[Measurement]  # what each found of a cell
 
 # What may change a time, under the name that a message gives it: fields of an environment's
@@ -55,6 +57,11 @@ class Fault(NamedTuple):
     base: str | None
     head: str | None
 
+    @property
+    def kind(self) -> FaultKind:
+        """Broken where base is right, mended where head is, wrong where neither is."""
+        return "broken" if self.base is None else "mended" if self.head is None else "wrong"
+
 
 class LeftOut(NamedTuple):
     """A cell that is not judged, and why."""
@@ -63,8 +70,7 @@ class LeftOut(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True)
-class Matched:
+class Matched(NamedTuple):
     """What two sides have in common.
 
     faults: cells that are wrong in head, or were in base. left_out: cells that only one side has
@@ -95,13 +101,15 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
         both = [[*side.values()] for side in places]
         name = name_of(next(process.record for side in both for process in side))
         base_fault, head_fault = (_fault(side) for side in both)
+        whys = base_fault or _why_untimed(both[0]), head_fault or _why_untimed(both[1])
         timed = _timed(*places, paired)
         if head_fault or (base_fault and timed[1]):
-            faults.append(Fault(name, base_fault or _why_untimed(both[0]), head_fault))
+            faults.append(Fault(name, whys[0], head_fault))
         elif all(timed):
             pairs[name] = timed
         elif not all(_is_skipped(side) for side in both):
-            left_out.append(LeftOut(name, _why_left_out(both)))
+            words = [f"{role}: {why}" for role, why in zip(ROLES, whys, strict=True) if why]
+            left_out.append(LeftOut(name, words[0] if words else NOT_TOGETHER))
     if not (pairs or (faults and ours.keys() & theirs.keys())):
         raise UserError(
             f"{base.name} and {head.name} have no cell that both measured: run the same study for"
@@ -175,13 +183,6 @@ def _why_untimed(processes: Processes) -> str | None:
     return f"skipped: {processes[0].record.reason}" if _is_skipped(processes) else None
 
 
-def _why_left_out(both: Sequence[Processes]) -> str:
-    for role, processes in zip(("base", "head"), both, strict=True):
-        if why := _fault(processes) or _why_untimed(processes):
-            return f"{role}: {why}"
-    return "no process of base ran together with one of head"
-
-
 def _is_skipped(processes: Processes) -> bool:
     return all(process.record.status == "skipped" for process in processes)
 
@@ -209,8 +210,7 @@ def are_in_turns(base: Sequence[datetime], head: Sequence[datetime]) -> bool:
     """Say whether processes of both sides alternated, by when they started.
 
     At no moment may one side be two processes ahead of the other; where their numbers differ,
-    shares of them count. Then a change of the machine at any moment falls on both sides nearly
-    alike. What starts in the same second has no order, and one process alone takes no turns.
+    shares count. What starts in one second has no order, and one process alone takes no turns.
     """
     ours, theirs = sorted(base), sorted(head)
     counts = len(ours), len(theirs)
@@ -225,7 +225,7 @@ def _environment(base: Side, head: Side) -> dict[str, str]:
     """Return on what and by what code both sides were measured, in words."""
     everything = [*base.results, *head.results]
     found = {k: _words(v) for k, v in _conditions(r.environment for r in everything).items()}
-    for role, side in (("base", base), ("head", head)):
+    for role, side in zip(ROLES, (base, head), strict=True):
         found[f"code of {role}"] = _words({_code(r.environment) for r in side.results})
     return found
 
@@ -255,7 +255,7 @@ def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
     clocks = _sm_clock_mhz(base), _sm_clock_mhz(head)
     if clocks[0] and clocks[1] and abs(clocks[1] / clocks[0] - 1) > SM_CLOCKS_AGREE:
         found.append(f"different SM clocks: {clocks[0]:g} MHz in base, {clocks[1]:g} in head")
-    for side, role in enumerate(("base", "head")):
+    for side, role in enumerate(ROLES):
         codes = [
             {p.results.environment["code_hash"] for p in both[side]} for both in pairs.values()
         ]

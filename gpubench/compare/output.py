@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from gpubench.base.markdown import escaped
 from gpubench.base.markdown import table as table_of
 from gpubench.base.numbers import percent
-from gpubench.compare.files import Fault
+from gpubench.compare.files import FaultKind
 from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import Judgement, risk
 
@@ -43,9 +43,9 @@ def _verdict(comparison: Comparison) -> str:
     counts = comparison.counts
     match comparison.verdict:
         case "broken":
-            return f"broken: right in base and not in head: {_names(comparison.broken)}"
+            return f"broken: right in base and not in head: {_names(comparison, 'broken')}"
         case "wrong":
-            return f"wrong: in head, and not right in base either: {_names(comparison.wrong)}"
+            return f"wrong: in head, and not right in base either: {_names(comparison, 'wrong')}"
         case "slower":
             worst = _ordered(comparison)[0]
             by = percent((worst.ratio or 1.0) - 1)
@@ -61,21 +61,16 @@ def _verdict(comparison: Comparison) -> str:
 
 def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
     """Return a row for each cell that is not the same, or with `every` for all; see COLUMNS."""
-    rows: list[tuple[str, ...]] = []
-    for each in _ordered(comparison):
-        if every or each.verdict != "same":
-            why = f": {each.reason}" if each.reason else ""
-            rows.append((each.name, *_figures(each), in_words(each.verdict) + why))
-    return rows
+    return [_row(each) for each in _ordered(comparison) if every or each.verdict != "same"]
 
 
 def notes(comparison: Comparison) -> list[str]:
     """Return what is to be said beside the table, a line each."""
     return [
         *(f"forced: {difference}" for difference in comparison.matched.differences),
-        *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken),
-        *(f"wrong: {f.name}: base {f.base}; head {f.head}" for f in comparison.wrong),
-        *(f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended),
+        *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.faults("broken")),
+        *(f"wrong: {f.name}: base {f.base}; head {f.head}" for f in comparison.faults("wrong")),
+        *(f"right again: {fault.name}: base {fault.base}" for fault in comparison.faults("mended")),
         *(f"left out: {each.name}: {each.why}" for each in comparison.matched.left_out),
         _counts(comparison),
         _terms(comparison),
@@ -126,48 +121,39 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
         "environment": dict(comparison.matched.environment),
         "forced": list(comparison.matched.differences),
         "counts": dict(comparison.counts),
-        "cells": [_cell(judgement) for judgement in comparison.judgements],
-        "broken": [each._asdict() for each in comparison.broken],
-        "wrong": [each._asdict() for each in comparison.wrong],
-        "mended": [each._asdict() for each in comparison.mended],
+        "cells": [dataclasses.asdict(judgement) for judgement in comparison.judgements],
+        **{of: [each._asdict() for each in comparison.faults(of)] for of in get_args(FaultKind)},
         "left_out": [each._asdict() for each in comparison.matched.left_out],
     }
 
 
-def _cell(judgement: Judgement) -> dict[str, Any]:
-    plain = dataclasses.asdict(judgement)
-    plain["base_processes"], plain["head_processes"] = plain.pop("processes")
-    renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between"}
-    return {renamed.get(name, name): value for name, value in plain.items()}
-
-
 def _ordered(comparison: Comparison) -> list[Judgement]:
     """Return the worst first: slower by how much, then the inconclusive, faster, the same."""
-    order = list(comparison.counts)
+    order, sign = list(comparison.counts), {"slower": -1, "faster": 1}
 
-    def place(judgement: Judgement) -> tuple[int, float]:
-        ratio = judgement.ratio or 1.0
-        by = {"slower": -ratio, "faster": ratio}.get(judgement.verdict, 0.0)
-        return order.index(judgement.verdict), by
+    def place(each: Judgement) -> tuple[int, float]:
+        return order.index(each.verdict), sign.get(each.verdict, 0) * (each.ratio or 1.0)
 
     return sorted(comparison.judgements, key=place)
 
 
-def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
-    """Return times, ratio and interval as text."""
+def _row(judgement: Judgement) -> tuple[str, ...]:
     interval = DASH
-    if judgement.low is not None and judgement.high is not None:
+    if judgement.ratio_low is not None and judgement.ratio_high is not None:
         rests_on = " (calibrated)" if judgement.rests_on == "calibration" else ""
-        interval = f"{judgement.low:.4g} to {judgement.high:.4g}{rests_on}"
+        interval = f"{judgement.ratio_low:.4g} to {judgement.ratio_high:.4g}{rests_on}"
     ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
-    return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
+    times = f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}"
+    why = f": {judgement.reason}" if judgement.reason else ""
+    return judgement.name, *times, ratio, interval, in_words(judgement.verdict) + why
 
 
 def _of(count: int, total: int) -> str:
     return f"{count} of {total} cell{'s' if total > 1 else ''}"
 
 
-def _names(faults: Sequence[Fault]) -> str:
+def _names(comparison: Comparison, kind: FaultKind) -> str:
+    faults = comparison.faults(kind)
     more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
     return f"{faults[0].name} ({faults[0].head}){more}"
 

@@ -1,7 +1,6 @@
 """Measure two codes side by side: pairs of processes, whose samples are interleaved.
 
-This process asks two others for one sample at a time, cell by cell and side by side in random
-order, so that whatever disturbs the machine disturbs both.
+This process asks two others for one sample at a time, so that what disturbs one disturbs both.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import subprocess
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,8 +39,7 @@ Variants = dict[tuple[str, int], list[float]]
 UNDERSTOOD = (1, PROTOCOL)  # of workers of other commits; `record_of` upgrades their records
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """What one side of a comparison runs.
 
     name: base or head. title: which code, for people. variables: of the environment, beside those
@@ -51,7 +49,7 @@ class Code:
     name: str
     title: str
     python: str
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = {}
     folder: Path | None = None
     is_ours: bool = False
 
@@ -91,8 +89,7 @@ class ComparedJob:
         return plan(parse_study(self.study, self.text), Selection(**self.selected(is_cpu)))
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """What two processes measured.
 
     records: of base and of head. variants: samples in ms of others, by cell and variant.
@@ -163,8 +160,7 @@ class Process:
         """Return what to raise where the process ended unasked."""
         status = self._process.wait()
         self._errors.seek(0)
-        words = self._errors.read().split("\n")
-        last = next((line.strip() for line in reversed(words) if line.strip()), "it said nothing")
+        last = (self._errors.read().strip() or "it said nothing").split("\n")[-1].strip()
         return UserError(
             f"a process of {self.code.name} ({self.code.title}) ended with status {status}: {last}"
         )
@@ -206,7 +202,8 @@ class ProcessPairs(AbstractContextManager["ProcessPairs"]):
             are_cpus = [process.open(self.job.device) for process in processes]
             if not any(are_cpus):
                 self._spare = self._start()
-            return _measure(processes, self.job, are_cpus[0], seed, only)
+            rng, keys = np.random.default_rng(seed), None if only is None else sorted(only)
+            return _measure(processes, self.job, are_cpus[0], rng, keys)
 
     def _start(self) -> list[Process]:
         return [Process(code) for code in self._codes]
@@ -216,14 +213,12 @@ def _measure(
     processes: Sequence[Process],
     job: ComparedJob,
     is_cpu: bool,
-    seed: int,
-    only: Collection[str] | None,
+    rng: np.random.Generator,
+    keys: list[str] | None,
 ) -> Pair:
-    rng = np.random.default_rng(seed)
     records: tuple[list[AnyRecord], list[AnyRecord]] = ([], [])
     variants: tuple[Variants, Variants] = ({}, {})
     selection = job.selected(is_cpu)
-    keys = None if only is None else sorted(only)
     plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
     groups = [answer["groups"] for answer in plans]
     for title in dict.fromkeys((*groups[0], *groups[1])):
@@ -240,10 +235,8 @@ def _measure(
             for key in own:
                 if len(sides) < 2 or any(key not in each for each in ready):
                     processes[side].ask("sample", cell=key, variant=0)
-        for side in sides:
-            processes[side].send("finish", check=True)
-        for side in sides:
-            answer = processes[side].receive()
+        answers = _both([processes[side] for side in sides], "finish", check=True)
+        for side, answer in zip(sides, answers, strict=True):
             records[side].extend(map(record_of, answer["records"]))
             for each in answer["variants"]:
                 variants[side][each["cell"], each["variant"]] = each["samples_ms"]

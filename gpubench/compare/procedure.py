@@ -47,20 +47,9 @@ class Comparison:
     base: str = "base"
     head: str = "head"
 
-    @property
-    def broken(self) -> list[files.Fault]:
-        """Cells that were right in base and are not in head."""
-        return [fault for fault in self.matched.faults if fault.base is None]
-
-    @property
-    def wrong(self) -> list[files.Fault]:
-        """Cells that are wrong in head, and were not right in base either."""
-        return [fault for fault in self.matched.faults if fault.base and fault.head]
-
-    @property
-    def mended(self) -> list[files.Fault]:
-        """Cells that are right in head and were not in base."""
-        return [fault for fault in self.matched.faults if fault.head is None]
+    def faults(self, kind: files.FaultKind) -> list[files.Fault]:
+        """Return the cells that are broken, wrong or mended."""
+        return [fault for fault in self.matched.faults if fault.kind == kind]
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
@@ -72,11 +61,11 @@ class Comparison:
     @property
     def verdict(self) -> Literal["broken", "wrong", Verdict]:
         """The verdict on the whole: the first of these words that holds of any cell."""
-        if self.broken:
+        if self.faults("broken"):
             return "broken"
         if self.counts["slower"]:
             return "slower"
-        if self.wrong:
+        if self.faults("wrong"):
             return "wrong"
         return next((verdict for verdict, count in self.counts.items() if count), "same")
 

@@ -6,12 +6,13 @@ sources, and what was simulated to choose it.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,7 @@ NOT_IN_TURNS = "base and head were not measured in turns, and whole runs may be 
 WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
 
 
-@dataclass(frozen=True)
-class ComparedTimes:
+class ComparedTimes(NamedTuple):
     """What the processes of both sides measured of one cell.
 
     name: for people, and the same in every comparison.
@@ -60,11 +60,12 @@ class ComparedTimes:
 class Judgement:
     """What can be said of one cell.
 
-    base_ms, head_ms: centre of the process medians. ratio: head over base. low, high: its
-        interval, which holds for all cells of the comparison together. None where there is none.
-    rests_on: whose spread the interval comes from. processes: of base and of head.
-    between: spread between processes, as the standard deviation of log medians; of log ratios
-        where they are pairs; None where there are too few.
+    base_ms, head_ms: centre of the process medians. ratio: head over base. ratio_low,
+        ratio_high: its interval, which holds for all cells of the comparison together. None where
+        there is none.
+    rests_on: whose spread the interval comes from.
+    spread_between: of processes, as the standard deviation of log medians; of log ratios where
+        they are pairs; None where there are too few.
     reason: why it is inconclusive, else None. key: as in the cell.
     """
 
@@ -74,14 +75,15 @@ class Judgement:
     base_ms: float
     head_ms: float
     ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
     rests_on: RestsOn | None = None
-    processes: tuple[int, int] = (0, 0)
     paired: bool = False
     in_turns: bool = True
-    between: float | None = None
+    spread_between: float | None = None
     reason: str | None = None
+    base_processes: int = 0
+    head_processes: int = 0
 
 
 def judge(
@@ -100,16 +102,11 @@ def judge(
         between_runs: likewise that of the log offset of a whole run, for sides that are not in
         turns; without it, nothing can be told of them.
     """
-    if not cells:
-        return []
-    alpha = risk(len(cells), confidence, looks)
+    alpha = risk(max(1, len(cells)), confidence, looks)
     return [
-        judge_cell(
-            cell, threshold, alpha,
-            spread_of(spreads, cell.name), spread_of(between_runs, cell.name),
-        )
-        for cell in cells
-    ]  # fmt: skip
+        judge_cell(c, threshold, alpha, spread_of(spreads, c.name), spread_of(between_runs, c.name))
+        for c in cells
+    ]
 
 
 def risk(cells: int, confidence: float, looks: int) -> float:
@@ -119,16 +116,14 @@ def risk(cells: int, confidence: float, looks: int) -> float:
 
 def next_enough(processes: int, paired: bool, alpha: float) -> int:
     """Return how many processes a side can give a verdict, not fewer than so many."""
-    while not are_enough(processes, paired, alpha):
-        processes += 1
-    return processes
+    return next(n for n in itertools.count(processes) if are_enough(n, paired, alpha))
 
 
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
     """Say whether so many processes a side can bear an interval that misses with risk alpha.
 
-    Where times are bimodal, base may be in one mode and head in the other by chance, and nothing in
-    the data tells. That must be no likelier. Where the sides differ in number, the fewer count.
+    That base is in one mode and head in the other by chance must be no likelier. Where the sides
+    differ in number, the fewer count.
     """
     cut = trimmed(processes, paired)
     return processes > 1 and _all_apart(processes, cut, paired) <= alpha
@@ -140,10 +135,8 @@ def trimmed(processes: int, paired: bool) -> int:
 
     It does not depend on the risk, so that an interval never gets narrower with more cells.
     """
-    cut = int(TRIM * processes)
-    while cut and _all_apart(processes, cut, paired) > MODES_RISK:
-        cut -= 1
-    return cut
+    cuts = range(int(TRIM * processes), 0, -1)
+    return next((cut for cut in cuts if _all_apart(processes, cut, paired) <= MODES_RISK), 0)
 
 
 @cache
@@ -211,9 +204,11 @@ def judge_cell(
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
     judged = Judgement(
-        cell.name, cell.key, "cannot tell", *_centres_ms(base, head, cell.paired),
-        processes=(len(base), len(head)), paired=cell.paired, in_turns=cell.in_turns,
+        cell.name, cell.key, "cannot tell",
+        _centre_ms(base, head, cell.paired), _centre_ms(head, base, cell.paired),
+        paired=cell.paired, in_turns=cell.in_turns,
         reason="takes less time than the clock can tell",
+        base_processes=len(base), head_processes=len(head),
     )  # fmt: skip
     if min(base.min(), head.min()) < SHORTEST_MS:
         return judged
@@ -223,21 +218,21 @@ def judge_cell(
         logs = logs[0], logs[0] + np.array(turns)
     offset = 0.0 if cell.in_turns else between_runs
     rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, offset)
-    judged = replace(
-        judged, between=_between(*logs, cell.paired), rests_on=rests_on, ratio=math.exp(centre)
-    )
-    needed = next_enough(min(judged.processes), cell.paired, alpha)
-    too_few = _too_few(*judged.processes, needed)
+    between = _between(*logs, cell.paired)
+    judged = replace(judged, spread_between=between, rests_on=rests_on, ratio=math.exp(centre))
+    fewer = min(len(base), len(head))
+    needed = next_enough(fewer, cell.paired, alpha)
+    too_few = _too_few(len(base), len(head), needed)
     if half is None:
         return replace(judged, reason=too_few)
     samples = np.concatenate([np.asarray(s, float) for s in (*cell.base, *cell.head)])
     centres = np.array(judged.base_ms), np.array(judged.head_ms)
     half = float(_with_clock(np.array(half), samples, cell.clock_ms, *centres))
     low, high = math.exp(centre - half), math.exp(centre + half)
-    judged = replace(judged, low=low, high=high)
+    judged = replace(judged, ratio_low=low, ratio_high=high)
     if offset is None:
         return replace(judged, reason=NOT_IN_TURNS + _how(needed))
-    if spread is None and needed > min(judged.processes):
+    if spread is None and needed > fewer:
         return replace(judged, reason=too_few)
     verdict = cast(Verdict, verdicts_of(np.array(centre), np.array(half), threshold).item())
     why = _why(math.exp(centre), low, high, threshold)
@@ -326,12 +321,11 @@ def _estimate(
 
 def _why(ratio: float, low: float, high: float, threshold: float) -> str:
     """Say why an interval gives no verdict."""
+    word = "slower" if ratio > 1 else "faster"
     if low > 1 or high < 1:
-        word = "slower" if low > 1 else "faster"
         return f"{word}, but whether by more than {percent(threshold)} is open"
     known = f"known to {percent(math.sqrt(high / low) - 1)} only"
     if max(ratio, 1 / ratio) > 1 + threshold:
-        word = "slower" if ratio > 1 else "faster"
         return f"seems {word}, but that may be chance: {known}"
     return f"{known}, and {percent(threshold)} are asked"
 
@@ -350,15 +344,11 @@ def _how(needed: int) -> str:
     )
 
 
-def _centres_ms(base_ms: Floats, head_ms: Floats, paired: bool) -> tuple[float, float]:
-    """Return the centres of process medians: of their logarithms, trimmed as the interval is."""
-
-    def centre(own: Floats, other: Floats) -> float:
-        if own.min() < SHORTEST_MS:
-            return float(np.median(own))
-        return float(np.exp(np.log(_inner(np.sort(own), _cut(own, other, paired))).mean()))
-
-    return centre(base_ms, head_ms), centre(head_ms, base_ms)
+def _centre_ms(own: Floats, other: Floats, paired: bool) -> float:
+    """Return the centre of process medians: of their logarithms, trimmed as the interval is."""
+    if own.min() < SHORTEST_MS:
+        return float(np.median(own))
+    return float(np.exp(np.log(_inner(np.sort(own), _cut(own, other, paired))).mean()))
 
 
 def _between(base: Floats, head: Floats, paired: bool) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -141,20 +141,23 @@ def _known(sweep: Sweep) -> Sweep:
     return replace(sweep, subjects=known if has_workloads else ())
 
 
-def serve(connection: Connection) -> None:
-    """Open the device that is asked for, and answer requests until the other side hangs up."""
-    survey()  # imports the back ends, which takes seconds, and opens nothing
-    requests = _requests(connection)
-    if (first := next(requests, None)) is None:
-        return
-    with open_device(first["device"]) as device:
-        worker = Sampler(device)
-        _send(connection, {"protocol": PROTOCOL, "is_cpu": device.is_cpu})
-        for request in requests:
+def main() -> None:
+    """Answer requests, of which the first opens a device, until the other side hangs up."""
+    sampler: Sampler | None = None
+    with Connection(int(sys.argv[1])) as connection, ExitStack() as opened:
+        survey()  # imports the back ends, which takes seconds, and opens nothing
+        for request in _requests(connection):
+            answer: dict[str, Any]
             try:
-                _send(connection, getattr(worker, request.pop("do"))(**request))
+                if sampler is not None:
+                    answer = getattr(sampler, request.pop("do"))(**request)
+                else:
+                    device = opened.enter_context(open_device(request["device"]))
+                    sampler = Sampler(device)
+                    answer = {"protocol": PROTOCOL, "is_cpu": device.is_cpu}
             except UserError as error:
-                _send(connection, {"error": str(error)})
+                answer = {"error": str(error)}
+            connection.send_bytes(json.dumps(answer).encode())
 
 
 def _requests(connection: Connection) -> Iterator[dict[str, Any]]:
@@ -162,19 +165,6 @@ def _requests(connection: Connection) -> Iterator[dict[str, Any]]:
     with suppress(EOFError):
         while True:
             yield json.loads(connection.recv_bytes())
-
-
-def _send(connection: Connection, answer: Any) -> None:
-    connection.send_bytes(json.dumps(answer).encode())
-
-
-def main() -> None:
-    """Serve; what cannot be opened is told to the other side."""
-    with Connection(int(sys.argv[1])) as connection:
-        try:
-            serve(connection)
-        except UserError as error:
-            _send(connection, {"error": str(error)})
 
 
 if __name__ == "__main__":

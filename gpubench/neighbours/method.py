@@ -9,7 +9,6 @@ from gpubench.algorithms import cell_search
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.base.errors import UserError
 from gpubench.choose.question import PYTHON, Question
-from gpubench.choose.remembered import chooser_for
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.problems.cells.contract import LinkedCells
@@ -57,6 +56,8 @@ def chosen(
 @cache
 def _chooser(backend: str) -> Chooser | None:
     """Return what answers from the results of a back end, or None where there are none."""
+    from gpubench.choose.chooser import chooser_for  # for `auto` alone
+
     try:
         return chooser_for(TASK, PYTHON, [], backend)
     except UserError:

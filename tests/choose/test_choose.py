@@ -20,10 +20,9 @@ from gpubench import registry
 from gpubench.base import paths, user_cache
 from gpubench.base.errors import UserError
 from gpubench.choose import evidence, output
-from gpubench.choose.chooser import Chooser
+from gpubench.choose.chooser import Chooser, chooser_for
 from gpubench.choose.evidence import InputPoint, Setting
 from gpubench.choose.question import Question
-from gpubench.choose.remembered import chooser_for
 from gpubench.choose.surface import basis, corners, solution
 from gpubench.evidence.pooling import pool
 from gpubench.problems.neighbours.tasks import TASKS, task_of
@@ -95,10 +94,10 @@ def test_where_two_cross_it_cannot_tell_between_them():
 
 def test_ratios_have_three_digits_also_where_these_are_zeros():
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
-    closest = replace(answer.margins[0], ratio=1.0001, low=0.9994, high=1.0004)
+    closest = answer.margins[0]._replace(ratio=1.0001, low=0.9994, high=1.0004)
     said = output.sentence(replace(answer, margins=[closest]))
     assert " (1.00 times as long, 0.999 to 1.00)" in said
-    far = replace(closest, ratio=14.04, low=13.96, high=math.inf)
+    far = closest._replace(ratio=14.04, low=13.96, high=math.inf)
     assert " takes 14.0 times as long, 14.0 to ?" in output.sentence(replace(answer, margins=[far]))
 
 
@@ -630,8 +629,8 @@ def test_the_first_of_those_that_may_be_as_fast_has_its_figures():
     def known(form):
         """Return a margin like the open one, of another form, and known."""
         subject = open_one.other.subject._replace(form=form)
-        other = replace(open_one.other, subject=subject)
-        return replace(open_one, other=other, ratio=1.001, low=1.0001)
+        other = open_one.other._replace(subject=subject)
+        return open_one._replace(other=other, ratio=1.001, low=1.0001)
 
     first = known("list")
     said = output.sentence(replace(answer, margins=[first, *answer.margins]))

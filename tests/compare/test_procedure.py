@@ -170,8 +170,8 @@ def test_only_open_cells_are_measured_again_up_to_each_look(run):
     assert all(only == {key_of("unclear")} for _, only in rest)
     assert said == [(n, 0 if n <= LOOKS[0] else 1) for n in range(1, LOOKS[-1] + 1)]
     by_name = {each.name.split()[1]: each for each in found.judgements}
-    assert by_name["same"].processes == (LOOKS[0],) * 2
-    assert by_name["unclear"].processes == (LOOKS[-1],) * 2
+    assert by_name["same"].base_processes == by_name["same"].head_processes == LOOKS[0]
+    assert by_name["unclear"].base_processes == by_name["unclear"].head_processes == LOOKS[-1]
     assert found.exit_code == 3
 
 
@@ -194,7 +194,7 @@ def test_a_verdict_once_given_stays(run):
 def test_a_cell_that_fails_when_it_is_measured_again_is_broken(run):
     measured = Measured(same=1.0, fails=lambda seed: wild(seed) if seed < LOOKS[0] else None)
     found = run(measured)
-    assert [fault.head for fault in found.broken] == ["failed: it said so"]
+    assert [fault.head for fault in found.faults("broken")] == ["failed: it said so"]
     assert verdicts(found) == {"same": "same"}
     assert found.exit_code == 1
 
@@ -204,7 +204,8 @@ def test_all_looks_and_cells_share_one_risk(run):
     assert found.looks == len(LOOKS)
     alone = judge(found.matched.cells, 0.03, 1 - 0.01 / len(LOOKS))
     for each, expected in zip(found.judgements, alone, strict=True):
-        assert (each.low, each.high) == pytest.approx((expected.low, expected.high))
+        assert each.ratio_low == pytest.approx(expected.ratio_low)
+        assert each.ratio_high == pytest.approx(expected.ratio_high)
 
 
 def test_after_the_deadline_no_pair_begins_but_for_the_first_look(run):
@@ -226,7 +227,7 @@ def test_what_was_measured_up_to_the_deadline_counts(run, monkeypatch):
     monkeypatch.setattr(procedure.clock, "Deadline", Deadline)
     found = run(measured, seconds=7)
     assert len(measured.asked) == LOOKS[0] + 2
-    assert found.judgements[0].processes == (LOOKS[0] + 2,) * 2
+    assert found.judgements[0].base_processes == found.judgements[0].head_processes == LOOKS[0] + 2
 
 
 @pytest.mark.parametrize(
