@@ -309,11 +309,13 @@ def _spread(timings: Sequence[Timing], regimes: _Regimes) -> float:
     which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. What is known of
     one run alone says only how far its own timings are off, by 1 / sqrt(2) times their difference.
     """
-    known = [regimes.spreads.get(each) for each in regimes.of(timings)] or [None] * 4
+    own, every, *known = [regimes.spreads.get(each) for each in regimes.of(timings)] or [None, None]
+    between = max((each for each in known if each is not None), default=None)
+    if own is None and between is None:
+        own = every
     runs = len({timing.run for timing in timings})
-    alone = next((each for each in known[:2] if each is not None), 0.0)
-    between = max((each for each in known[2:] if each is not None), default=0.0)
-    return max(alone / math.sqrt(2 * len(timings)), between * math.sqrt((1 + 1 / runs) / 2))
+    alone = (own or 0.0) / math.sqrt(2 * len(timings))
+    return max(alone, (between or 0.0) * math.sqrt((1 + 1 / runs) / 2))
 
 
 def _log_ratio(above: float, below: float) -> float:
