@@ -30,7 +30,7 @@ def page(machines: Sequence[Machine]) -> Page:
             continue
         judged = [row for row in rows if row.runs >= _ENOUGH]
         tests = sum(len(row.tests) for row in judged)
-        name = machine.device_name
+        name = machine.device.name
         told.append(
             f"{name}: {sum(row.inside for row in judged):,} of {tests:,} times"
             if tests

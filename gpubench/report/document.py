@@ -37,6 +37,11 @@ _OTHER_PAGES = ("index", "simulations", "checks", "calibration", "coverage")
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
+_LAUNCHED = "Compared as launched from Python: no CUDA graph was timed here."
+_BY_DEVICE = (
+    "Compared by device time (CUDA graph replay); what no graph holds, as launched from Python,"
+    " with the fastest as launched."
+)
 _GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More studies")
 _METHOD = (
     "Times are of the device, between events around the launches alone. Every answer is checked"
@@ -84,7 +89,7 @@ def build(
     slugs: list[str] = []
     told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
     for index, machine in enumerate(machines):
-        slug = formats.slug(f"{machine.environment['machine']} {machine.backend}")
+        slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
         slug += f"-{index}" if slug in slugs else ""  # of two devices
         slugs.append(slug)
         own = []
@@ -99,21 +104,14 @@ def build(
             own.append(_told(machine, run, searches, stem, slug))
             told[stem].append(own[-1])
         alert = _CPU if machine.is_cpu else ""
-        title = f"Studies on {machine.device_name}"
+        title = f"Studies on {machine.device.name}"
         by_machine.append(Section(title=title, level=2, alert=alert, tables=_overview(own)))
-    studied = {stem: own[0].run.study for stem, own in told.items()}
-    studies = [
-        Page(stem, study.title, f"{study.question} {study.note}".strip(), [
-            section for each in told[stem] for section in each.sections
-        ])
-        for stem, study in studied.items()
-    ]  # fmt: skip
-    made = (
-        simulations.page(simulated),
-        checks.page(checked),
-        calibrations.page(calibrated),
-        coverage.page(machines),
-    )
+    studies = []
+    for stem, own in told.items():
+        study, shown = own[0].run.study, [section for each in own for section in each.sections]
+        studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
+    made = [simulations.page(simulated), checks.page(checked)]
+    made += [calibrations.page(calibrated), coverage.page(machines)]
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
     table = Table("Beside the studies", ["Page", "What is found there"], leading)
@@ -156,28 +154,28 @@ def _of_front(
     """Return the answers of one machine: in full, or in a line with what to take for each task."""
     shown = () if in_full else (each for each in answers if each.verdict)
     rules = "; ".join(f"{each.title.lower()}: {each.verdict.lower()}" for each in shown)
-    links = {f"On {machine.device_name} {run.clock}, {run.dates}: {rules or 'all maps'}": page}
+    links = {f"On {machine.device.name} {run.clock}, {run.dates}: {rules or 'all maps'}": page}
     first = Section(alert=_CPU if machine.is_cpu else "", links=links)
     return [first, *answers] if in_full else [first]
 
 
 def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Told:
     """Tell a study; one of neighbour searches in its own way."""
-    place = f"{slug}-{stem}"
+    place, through = f"{slug}-{stem}", _BACK_ENDS[machine.device.backend]
     if searches is not None:
         gist, sections = search_pages.gist(searches), search_pages.sections(searches, place)
     else:
         gist, sections = verdict.gist(run), _sections(run, place)
-    troubles = tables.troubles(run)
+    troubles, timing = tables.troubles(run), _BY_DEVICE if run.has_graphs else _LAUNCHED
     first = Section(
-        title=machine.device_name,
+        title=machine.device.name,
         level=2,
         slug=place,
         alert=_CPU if machine.is_cpu else "",
         verdict=gist,
-        sentences=[each for each in (run.timing, run.older) if each and run.timed],
+        sentences=[each for each in (timing, run.older) if each and run.timed],
         links={
-            f"Measured through {_BACK_ENDS[machine.backend]} {run.dates}": "index.html#machines",
+            f"Measured through {through} {run.dates}": "index.html#machines",
             "How it was timed": "index.html#method",
         },
     )

@@ -28,7 +28,7 @@ def table(machines: Sequence[Machine]) -> Table:
     return Table.of(
         "Machines",
         machines,
-        ("Device", lambda machine: machine.device_name),
+        ("Device", lambda machine: machine.device.name),
         {
             "Measured": lambda machine: words(machine.dates),
             "Driver, memory": lambda machine: words(_of(machine.environment["device"])),

@@ -98,7 +98,6 @@ def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterato
 
 
 def _told(race: Race) -> dict[str, Any]:
-    """Return what a tile shows and says."""
     winner, place = race[0], race[0].place
     low, high = map(formats.significant, (winner.low_ms, winner.high_ms))
     where = (
@@ -133,7 +132,6 @@ def _spec(
     x, y = axes
     names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
     hues = [vega.colour(searches.algorithms.index(name)) for name in names]
-    shades = alt.Scale(domain=names, range=hues)
     pick = alt.selection_point(name="picked", fields=["n"], bind="legend")
     there = [key for key in _TOLD if any(key in tile for tile in tiles)]
     base = alt.Chart(alt.NamedData("tiles")).transform_filter("datum.p == panel")
@@ -145,7 +143,7 @@ def _spec(
         base.mark_rect(stroke="var(--ground)", strokeWidth=1.5, cursor="pointer")
         .encode(
             x=x, x2="x1:Q", y=y, y2="y1:Q",
-            color=alt.Color("n:N", scale=shades, legend=vega.legend(names)),
+            color=alt.Color("n:N").scale(domain=names, range=hues).legend(vega.legend(names)),
             opacity=vega.faded(0.12),
             fillOpacity=alt.FillOpacityValue(1, condition={"test": _OPEN, "value": 0.6}),
             tooltip=[alt.Tooltip(f"{key}:N", title=_TOLD[key]) for key in there],
@@ -186,20 +184,20 @@ def _axes(
 ) -> tuple[Any, Any]:
     """Return both encodings; sizes: of the inputs that are shown first."""
 
-    def ends(which: str) -> Any:
+    def channel(kind: Any, which: str) -> Any:
         low, high = (f(tile[f"{which}{end}"] for tile in tiles) for f, end in ((min, 0), (max, 1)))
-        return alt.Scale(domain=[low, high], nice=False, zero=False)
+        return kind(f"{which}0:Q").scale(domain=[low, high], nice=False, zero=False)
 
     at, rows = [math.log2(size) for size in sizes], list(range(len(levels)))
     of_sizes = vega.among(at, list(map(formats.power, sizes)))
-    across = alt.Axis(title="particles", values=at, labelExpr=of_sizes)
-    upwards = alt.Axis(
-        title="% that changed cells" if is_moved else "particles per cell", values=rows,
-        tickCount=len(rows), grid=False, labelOverlap=False,
-        labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
+    title = "% that changed cells" if is_moved else "particles per cell"
+    return (
+        channel(alt.X, "x").axis(title="particles", values=at, labelExpr=of_sizes),
+        channel(alt.Y, "y").axis(
+            title=title, values=rows, tickCount=len(rows), grid=False, labelOverlap=False,
+            labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
+        ),
     )  # fmt: skip
-    x = alt.X("x0:Q", scale=ends("x"), axis=across)
-    return x, alt.Y("y0:Q", scale=ends("y"), axis=upwards)
 
 
 def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:

@@ -46,7 +46,7 @@ def records(machines: Sequence[Machine]) -> pd.DataFrame:
     if table.empty:
         return table.assign(study=[])
     more = pd.DataFrame(
-        {"machine": machine.environment["machine"], "key": record.key} | _more(record)
+        {"machine": machine.device.machine, "key": record.key} | _more(record)
         for machine in machines
         for run in machine.studies
         for record in run.records
