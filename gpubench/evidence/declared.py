@@ -6,7 +6,9 @@ overrules what was declared wrongly or not yet.
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -18,6 +20,7 @@ from gpubench.evidence.records import Declared, Record
 
 STEP = "workload-step"  # the problem of a whole step of a simulation
 LEGACY = Path(__file__).with_name("legacy.toml")
+VERSIONS = Path(__file__).with_name("versions.json")
 
 
 class EqualWork(NamedTuple):
@@ -87,3 +90,28 @@ def _overruled(found: Declared, algorithm: str) -> Declared:
 def legacy() -> dict[str, Any]:
     """Return what earlier results do not say of themselves: `declared`, `overruled`, `figures`."""
     return tomllib.loads(LEGACY.read_text(encoding="utf-8"))
+
+
+def subject_of(record: Record) -> tuple[str, str, str]:
+    """Return what has a version: back end, algorithm, and workload or an empty name."""
+    return record.device, record.algorithm, record.at("workload") or ""
+
+
+def version_of(record: Record, environment: Mapping[str, Any]) -> str:
+    """Return the version of what a record timed, that of a third-party library included.
+
+    Two times of one version may be pooled, two of others never. A record has the version that
+    `measure/version.py` computed when it was made, or that `tools/record_versions.py` computed from
+    its commit. Without, it is of one version with what the same code measured.
+    """
+    own = record.version
+    if own is None and not environment["dirty"]:
+        commit = (environment["commit"] or "")[:7]
+        own = _older().get(commit, {}).get(" ".join(subject_of(record)).strip())
+    return f"{own or environment['code_hash']} {record.library or ''}".strip()
+
+
+@cache
+def _older() -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = json.loads(VERSIONS.read_text(encoding="utf-8"))
+    return found

@@ -1,17 +1,12 @@
 """One time for each measurement: the only place that says which times count, and how far.
 
 A *measurement* is one thing timed on one input in one mode on one machine: everything that
-identifies a record but the sweep of the study and the draw of the input. It may have several
-timings, since sweeps overlap and runs are repeated. Of these
+identifies a record but the sweep of the study and the draw of the input. docs/measuring.md says
+which of its timings count and by what their interval is widened; besides,
 
-- the newest version of what is timed that settled the measurement counts (`versions`);
 - a wrong answer counts before a time, a time before a failure, a failure before a skip;
-- times are pooled by their geometric mean;
-- every interval is widened such that it holds what a later run would measure on another host or
-  day: by the spread between runs of that GPU model in that mode, estimated from all that several
-  of its runs measured. As long as there are none, by the spread between timings of one run, those
-  of the study if it repeats enough, else those of the machine. Inputs so small that the host's
-  launches may decide on the time have a spread of their own.
+- as long as there is no spread between runs, that between timings of one run is taken, of the study
+  if it repeats enough, else of the machine.
 """
 
 from __future__ import annotations
@@ -26,9 +21,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from gpubench.evidence.declared import subject_of, version_of
 from gpubench.evidence.records import AnyRecord, Ok, Record, is_waiting
 from gpubench.evidence.results import Results
-from gpubench.evidence.versions import subject_of, version_of
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)

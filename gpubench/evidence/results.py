@@ -10,9 +10,10 @@ import json
 import re
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -99,7 +100,7 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
     return None
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """A results file that grows.
 
     Each `add` replaces the file by a longer one in a single step, so that a kill at any time
@@ -145,9 +146,6 @@ class Store:
         """Leave the file to others."""
         self._lock.release()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -170,8 +168,7 @@ class Store:
         plain = _plain(environment)
         place = folder / plain["machine"]
         while True:
-            is_new = (free_file(place, plain, study), None) if anew else None
-            path, why = is_new or _path_for(place, study, plain)
+            path, why = _path_for(place, study, plain, anew)
             store = cls(path, plain, text)
             if first_difference(store.environment, plain) is None:
                 store.begins_anew = why
@@ -239,13 +236,15 @@ def files_of(place: Path, study: str) -> list[Path]:
     return [path for *_, path in sorted(found)]
 
 
-def _path_for(place: Path, study: str, environment: Mapping[str, Any]) -> tuple[Path, str | None]:
+def _path_for(
+    place: Path, study: str, environment: Mapping[str, Any], anew: bool
+) -> tuple[Path, str | None]:
     """Return the file of a machine's folder that a run may continue, else a name that is free.
 
     Then it is also said why the newest file of the same code is not continued, if there is one.
     """
     why = None
-    for path in reversed(files_of(place, study)):
+    for path in () if anew else reversed(files_of(place, study)):
         found = load(path)
         # A file named ...-table-2.json may be the second of `table` or hold a study `table-2`.
         if any(record.study != study for record in found.records):
@@ -260,7 +259,6 @@ def _path_for(place: Path, study: str, environment: Mapping[str, Any]) -> tuple[
 
 
 def _version(path: Path) -> tuple[int, int] | None:
-    """Return what changes whenever a file is replaced, or None where there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -11,13 +11,12 @@ from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import (
-    calibrations,
     checks,
-    coverage,
     environment,
     formats,
     maps,
     published,
+    reliability,
     search_pages,
     simulations,
     spreadsheets,
@@ -111,7 +110,7 @@ def build(
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
         studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
     made = [simulations.page(simulated), checks.page(checked)]
-    made += [calibrations.page(calibrated), coverage.page(machines)]
+    made += [reliability.calibration_page(calibrated), reliability.coverage_page(machines)]
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
     table = Table("Beside the studies", ["Page", "What is found there"], leading)
