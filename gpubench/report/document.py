@@ -159,7 +159,6 @@ def _of_front(
 
 
 def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Told:
-    """Tell a study; one of neighbour searches in its own way."""
     place, through = f"{slug}-{stem}", _BACK_ENDS[machine.device.backend]
     if searches is not None:
         gist, sections = search_pages.gist(searches), search_pages.sections(searches, place)

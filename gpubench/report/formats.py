@@ -37,8 +37,6 @@ def plain(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{int(value):,}" if value.is_integer() else f"{value:g}"
-    if isinstance(value, list | tuple):
-        return " x ".join(plain(v) for v in value)
     return str(value)
 
 

@@ -201,7 +201,6 @@ def _axes(
 
 
 def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:
-    """Say in words how many inputs each wins."""
     settled = Counter(tile["n"] for tile in tiles if "open" not in tile)
     parts = [f"{name} on {count}" for name, count in settled.most_common()]
     alone = sum(tile.get("open") == _ALONE for tile in tiles)

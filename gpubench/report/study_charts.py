@@ -58,10 +58,8 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
     what = f"Time against {own.label}"
     panels = []
     for scan in along:
-        columns = [
-            (names.index(value) if is_named else value, cells)
-            for value, cells in scan.columns.items()
-        ]
+        at = (names.index(value) if is_named else value for value in scan.columns)
+        columns = list(zip(at, scan.columns.values(), strict=True))
         lines = [line for line in _lines(run, _in_common_modes(columns)) if len(line.points) > 1]
         title = scan.title or ("the usual input" if len(along) > 1 else "")
         panels.append(panel(title, lines, what, unit))
@@ -90,7 +88,6 @@ def _in_common_modes(columns: Columns) -> list[tuple[float, list[MeasurementRow]
 
 
 def _lines(run: StudyRun, columns: Columns) -> list[Curve]:
-    """Make one line for each subject from the times of the cells at each x."""
     found: dict[Variant, list[Point]] = {}
     marks: dict[Variant, str] = {}
     for x, cell in ((x, cell) for x, cells in columns for cell in cells):
@@ -103,13 +100,7 @@ def _lines(run: StudyRun, columns: Columns) -> list[Curve]:
     # A colour for each algorithm, dashes for each of its variants.
     names = list(dict.fromkeys(subject.algorithm for subject in run.subjects))
     variants = {name: [s for s in run.subjects if s.algorithm == name] for name in names}
+    looks = {s: (names.index(s.algorithm), variants[s.algorithm].index(s)) for s in run.subjects}
     return [
-        Curve(
-            run.labels[s] + marks[s],
-            found[s],
-            names.index(s.algorithm),
-            variants[s.algorithm].index(s),
-        )
-        for s in run.subjects
-        if s in found
+        Curve(run.labels[s] + marks[s], found[s], *looks[s]) for s in run.subjects if s in found
     ]

@@ -69,12 +69,11 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     """Return the mark of each mode but the first that occurs, and the note that explains them."""
     known = list(cells)
     timed_cells = [cell for cell in known if cell is not None and cell.ok]
-    found = {cell.mode for cell in timed_cells}
-    timed_modes = [mode for mode in MODES if mode in found]
-    if not timed_modes:
+    found = sorted({cell.mode for cell in timed_cells}, key=MODES.index)
+    if not found:
         return {}, ""
-    marks = {mode: _MARKS[mode] for mode in timed_modes[1:]}
-    note = f"Timing: {MEANINGS[timed_modes[0]]}"
+    marks = {mode: _MARKS[mode] for mode in found[1:]}
+    note = f"Timing: {MEANINGS[found[0]]}"
     for mode, mark in marks.items():
         note += f"; {mark} {MEANINGS[mode]}, where that is all there is"
     note += "."
@@ -102,14 +101,13 @@ def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table],
 
     Scans whose times all stand in earlier tables are left out. bold: the column that says so.
     """
-    chosen: list[Scan] = []
+    lines: list[tuple[Scan, dict[Variant, list[MeasurementRow | None]]]] = []
     seen: set[int] = set()
     for scan in scans(run):
         own = {id(cell) for cell in scan.cells}
         if not own <= seen:
-            chosen.append(scan)
+            lines.append((scan, _by_subject(scan)))
             seen |= own
-    lines = [(scan, _by_subject(scan)) for scan in chosen]
     every = [cell for _, by_subject in lines for line in by_subject.values() for cell in line]
     marks, note = modes(every)
 
@@ -133,12 +131,10 @@ def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table],
 
 
 def _by_subject(scan: Scan) -> dict[Variant, list[MeasurementRow | None]]:
-    """Return each subject's cells along a scan."""
     found: dict[Variant, list[MeasurementRow | None]] = {}
     for index, cells in enumerate(scan.columns.values()):
         for cell in cells:
-            line = found.setdefault(cell.subject, [None] * len(scan.columns))
-            line[index] = cell
+            found.setdefault(cell.subject, [None] * len(scan.columns))[index] = cell
     return found
 
 
@@ -209,19 +205,13 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     if not any(named.keys() & cell.reported.keys() for cell in cells):
         return None
     marks, note = modes(cells)
-    rows = [
-        Row(f"Median, {unit_name(run.unit)}", [timed(cell, marks, unit=run.unit) for cell in cells])
-    ]
+    shown = {f"Median, {unit_name(run.unit)}": [timed(c, marks, unit=run.unit) for c in cells]}
     rates = run.study.rates or {name: AXES[name].heading for name in counts()}
-    rows += [
-        Row(f"{heading} per second, 10⁹", [_per_second(cell, name) for cell in cells])
-        for name, heading in rates.items()
-    ]
-    rows += [
-        Row(heading, [_reported(cell.reported.get(name)) for cell in cells])
-        for name, heading in named.items()
-    ]
-    rows = [row for row in rows if any(item is not NOTHING for item in row.items)]
+    for name, heading in rates.items():
+        shown[f"{heading} per second, 10⁹"] = [_per_second(cell, name) for cell in cells]
+    for name, heading in named.items():
+        shown[heading] = [_reported(cell.reported.get(name)) for cell in cells]
+    rows = [Row(head, own) for head, own in shown.items() if {*own} - {NOTHING}]
     columns = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
     if len(values) == 1:
         columns = [run.labels[cell.subject] for cell in cells]
