@@ -112,6 +112,7 @@ class Store(AbstractContextManager["Store"]):
     environment: of the run; used for a new file.
     text: of the study's file, where the package does not ship it; it replaces that of an earlier
         run.
+    done: keys of the records that are settled, see `is_settled`.
     begins_anew: why `open` did not continue the newest file of the same code, or None.
 
     Raises UserError for a file that is compressed, no results file or that of another store,
@@ -140,7 +141,7 @@ class Store(AbstractContextManager["Store"]):
         self._text = text if text is not None else existing.study
         self._lines = [to_json(as_json(record)) for record in existing.records]
         self._kinds = {record.kind for record in existing.records if record.kind}
-        self._done = {record.key for record in existing.records if is_settled(record)}
+        self.done = {record.key for record in existing.records if is_settled(record)}
 
     def close(self) -> None:
         """Leave the file to others."""
@@ -175,11 +176,6 @@ class Store(AbstractContextManager["Store"]):
                 return store
             store.close()  # another process has taken that name meanwhile
 
-    @property
-    def done(self) -> frozenset[str]:
-        """Keys of the records that are settled, see `is_settled`."""
-        return frozenset(self._done)
-
     def add(self, records: Iterable[AnyRecord | Mapping[str, Any]]) -> None:
         """Append records, in one step for all of them.
 
@@ -202,7 +198,7 @@ class Store(AbstractContextManager["Store"]):
         self._version = _version(self.path)
         self._lines = lines
         self._kinds |= {each.kind for each in new if each.kind}
-        self._done |= {record.key for record in new if is_settled(record)}
+        self.done |= {record.key for record in new if is_settled(record)}
 
 
 def _plain(environment: Mapping[str, Any]) -> Environment:

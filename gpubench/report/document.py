@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpubench.evidence.calibration import Calibration
@@ -95,11 +96,11 @@ def build(
         for run in machine.studies:
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
-            if searches and (answers := [*_answers(searches, slug)]):
-                first = first or machine
-                answered += _of_front(
-                    machine, run, answers, f"{stem}.html#{slug}-{stem}", machine is first
-                )
+            if searches:
+                page, in_full = f"{stem}.html#{slug}-{stem}", first in (None, slug)
+                if found := _answers(machine, run, searches, slug, page, in_full):
+                    first = slug if in_full else first
+                    answered += found
             own.append(_told(machine, run, searches, stem, slug))
             told[stem].append(own[-1])
         alert = _CPU if machine.is_cpu else ""
@@ -129,33 +130,33 @@ def build(
     return [Page("index", title, "", front), *studies, *others]
 
 
-def _answers(searches: Searches, slug: str) -> Iterator[Section]:
-    """Yield what the front page answers from a study, if it is one that answers."""
-    views = searches.run.study.views
-    for task in views.answers if views else ():
-        figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
-        if figure is not None:
-            found = search_pages.answer(searches, task)
-            yield Section(
-                title=task.capitalize(),
-                level=2,
-                style="half",
-                verdict=f"Take {found.take}" if found else "",
-                tables=[found.costs] if found else [],
-                figures=[figure],
-                sentences=[found.slower_at] if found and found.slower_at else [],
-            )
-
-
-def _of_front(
-    machine: Machine, run: StudyRun, answers: Sequence[Section], page: str, in_full: bool
+def _answers(
+    machine: Machine, run: StudyRun, searches: Searches, slug: str, page: str, in_full: bool
 ) -> list[Section]:
-    """Return the answers of one machine: in full, or in a line with what to take for each task."""
-    shown = () if in_full else (each for each in answers if each.verdict)
-    rules = "; ".join(f"{each.title.lower()}: {each.verdict.lower()}" for each in shown)
-    links = {f"On {machine.device.name} {run.clock}, {run.dates}: {rules or 'all maps'}": page}
-    first = Section(alert=_CPU if machine.is_cpu else "", links=links)
-    return [first, *answers] if in_full else [first]
+    """Return what the front page answers from a study, if it is one that answers.
+
+    In full, or in a line with what to take for each task.
+    """
+    tasks = run.study.views.answers if run.study.views else ()
+    figures = ((t, maps.figure(searches, t, f"{slug}-answer", _ANSWER_HEIGHT)) for t in tasks)
+    drawn = [(t, figure, search_pages.answer(searches, t)) for t, figure in figures if figure]
+    if not drawn:
+        return []
+    rules = "; ".join(f"{t}: take {found.take.lower()}" for t, _, found in drawn if found)
+    links = {
+        f"On {machine.device.name} {run.clock}, {run.dates}:"
+        f" {'all maps' if in_full or not rules else rules}": page
+    }
+    shown = [Section(alert=_CPU if machine.is_cpu else "", links=links)]
+    for task, figure, found in drawn if in_full else ():
+        section = Section(title=task.capitalize(), level=2, style="half", figures=[figure])
+        if found:
+            where = [found.slower_at] if found.slower_at else []
+            section = replace(
+                section, verdict=f"Take {found.take}", tables=[found.costs], sentences=where
+            )
+        shown.append(section)
+    return shown
 
 
 def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Told:

@@ -100,9 +100,10 @@ def comparison(run: StudyRun) -> Table:
         alike = one.modes.get(cell.mode) if one else None  # never a graph beside a launch
         return number(ratio(getattr(alike, time, None), getattr(cell, time)))
 
-    name = run.labels[subject] if subject else ""
+    several = len({place.workload for place in run.by_place}) > 1
+    named = (run.kind["workload"] if several else "", run.labels[subject] if subject else "")
     return Table.of(
-        f"Steps and frames of {', '.join(filter(None, (_workload(run), name)))}",
+        f"Steps and frames of {', '.join(filter(None, named))}",
         found,
         (_SIZE.heading, lambda each: _SIZE.count(each[1].place.particles)),
         {
@@ -116,7 +117,3 @@ def comparison(run: StudyRun) -> Table:
         },
         notes=[note, FRAME, *([_SPEED_UP] if ways(run) else [])],
     )
-
-
-def _workload(run: StudyRun) -> str:
-    return run.kind["workload"] if len({p.workload for p in run.by_place}) > 1 else ""
