@@ -1,7 +1,4 @@
-"""What `gpubench calibrate` found, on disk: how far a verdict on a machine can be believed.
-
-Imports no device, so that a report can be made of it anywhere.
-"""
+"""What `gpubench calibrate` found, on disk: how far a verdict on a machine can be believed."""
 
 from __future__ import annotations
 
@@ -132,11 +129,7 @@ def load(path: Path) -> Calibration:
 
 
 def calibrations(machine: str) -> list[Calibration]:
-    """Return the calibrations of a machine, oldest first.
-
-    Of those that came with the package and those of this checkout; none where it was never
-    calibrated.
-    """
+    """Return a machine's calibrations of the package and of this checkout, oldest first."""
     folders = [paths.PACKAGE / "calibration", Path("results/local/calibration")]
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")

@@ -1,7 +1,4 @@
-"""Where two measured curves cross, and how certain that is.
-
-Knows nothing of studies: numbers in, numbers out.
-"""
+"""Where two measured curves cross, and how certain that is."""
 
 from __future__ import annotations
 

@@ -242,8 +242,8 @@ def _pooled(
         return Measurement(first.record, first.results, timings, replaced, 0.0, is_older)
     center = sum(math.log(t.median_ms) for t in times) / n
     # Half-widths of independent timings add up as the squares do.
-    below = _half([_log_ratio(t.median_ms, t.ci95_low_ms) for t in times])
-    above = _half([_log_ratio(t.ci95_high_ms, t.median_ms) for t in times])
+    below = _half_width([(t.median_ms, t.ci95_low_ms) for t in times])
+    above = _half_width([(t.ci95_high_ms, t.median_ms) for t in times])
     median_ms = math.exp(center) if n > 1 else times[0].median_ms
     rate = times[0].particle_steps_per_s
     record = msgspec.structs.replace(
@@ -269,12 +269,9 @@ def _spread(timings: Sequence[Timing], spreads: Mapping[Conditions, float]) -> f
     return max(alone, spreads.get(between, 0.0) * math.sqrt((1 + 1 / runs) / 2))
 
 
-def _log_ratio(above: float, below: float) -> float:
-    return math.log(above / below) if below > 0 else math.inf
-
-
-def _half(each: Sequence[float]) -> float:
-    return math.sqrt(sum(half * half for half in each)) / len(each)
+def _half_width(ends: Sequence[tuple[float, float]]) -> float:
+    logs = [math.log(above / below) if below > 0 else math.inf for above, below in ends]
+    return math.sqrt(sum(log * log for log in logs)) / len(logs)
 
 
 # Of so many particles at most, shorter times of searches on a GPU may be mostly those of launches

@@ -1,11 +1,8 @@
 """Ranks among measurements of equal work, and what a single choice costs over many inputs.
 
 Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked: in
-each mode, and by device time. A lead is one where the interval of the ratio of two times lies above
-1; the others share the first place. A ranking of one entrant has no first.
-
-Device time is that of a replayed graph. What no graph can hold is compared as launched from Python
-with the fastest graph's own launched time, and stands where that ratio puts it.
+each mode, and by device time, as docs/measuring.md says. All that are not known to be slower share
+the first place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Results on disk: whole files that grow by records, and a table of them.
-
-Imports no device, so that results can be read anywhere.
-"""
+"""Results on disk: whole files that grow by records, read without any device."""
 
 from __future__ import annotations
 

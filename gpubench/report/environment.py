@@ -51,7 +51,7 @@ def _of(known: Mapping[str, Any]) -> str:
 
 def _versions(libraries: Mapping[str, str | None]) -> str:
     known = [f"{name} {version}" for name, version in libraries.items() if version is not None]
-    return formats.listing(known) if known else formats.DASH
+    return formats.listing(known or [formats.DASH])
 
 
 def _span(values: Iterable[float | None]) -> Item:

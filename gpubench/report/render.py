@@ -58,7 +58,6 @@ def markdown(pages: Sequence[Page]) -> dict[str, str | bytes]:
 
 
 def _texts(section: Section) -> Iterator[str]:
-    """Yield the paragraphs of a section as Markdown; some may be empty."""
     yield f"{'#' * section.level} {escaped(section.title)}" if section.title else ""
     yield f"> **{section.alert}**" if section.alert else ""
     yield escaped(section.verdict)

@@ -1,8 +1,4 @@
-"""Whole steps of simulations: one rank and several, and frames.
-
-A frame is a step and a picture of it. Speed-up is over one rank, of the same algorithm on as many
-particles, the one that is fastest on the most inputs.
-"""
+"""Whole steps of simulations: one rank and several, and frames."""
 
 from __future__ import annotations
 
@@ -82,7 +78,7 @@ def way_of(quantity: Quantity) -> Way:
 def comparison(run: StudyRun) -> Table:
     """Return steps and frames on one rank and on several, by the number of particles.
 
-    Empty where there is only one rank, and no frames.
+    Of the algorithm that is fastest on the most inputs; empty without several ranks and frames.
     """
     subject = run.winner(run.timed)
     sizes = sorted({cell.place.count for cell in run.timed})

@@ -26,8 +26,7 @@ def charts(run: StudyRun, slug: str, axes: Collection[str] = AXES) -> list[Chart
 def _phases(run: StudyRun, slug: str) -> BarChart:
     """Draw what each step is made of, with the fewest ranks: a panel for each input.
 
-    Inputs with one step alone share the panel of its subject. Labels have the time of the step,
-    lengths are in nanoseconds a particle where they are not in percent.
+    Inputs with one step alone share the panel of its subject.
     """
     stepped = [c for c in run.timed if c.phases_ms and c.place.ranks == run.common["ranks"]]
     by_place = grouped(stepped, lambda cell: cell.place)
@@ -51,7 +50,6 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
 
 
 def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
-    """Draw time against an axis, with a panel for each scan."""
     own, unit = AXES[axis], tables.unit_name(run.unit)
     names = own.order([value for scan in along for value in scan.columns])
     is_named = own.scale == "names"

@@ -12,7 +12,7 @@ from gpubench.report import formats
 from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import LONG, InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table, words
+from gpubench.report.pages import NOTHING, Item, Row, Table, number, words
 from gpubench.report.scans import Scan, scans
 
 MEANINGS = {
@@ -221,17 +221,14 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
 
 
 def _per_second(cell: MeasurementRow, name: str) -> Item:
-    number = cell.reported.get(name) or getattr(cell.place, name, None)
-    if number is None or not cell.median_ms:
-        return NOTHING
-    return Item(formats.significant(number / cell.median_ms * 1e-6))
+    amount = cell.reported.get(name) or getattr(cell.place, name, None)
+    is_known = amount is not None and cell.median_ms
+    return number(amount / cell.median_ms * 1e-6 if is_known else None)
 
 
 def _reported(value: float | str | None) -> Item:
-    if value is None:
-        return NOTHING
-    if isinstance(value, float):
-        return Item(formats.significant(value))
+    if value is None or isinstance(value, float):
+        return number(value)
     text = formats.plain(value)
     return Item(text, "words" if len(text) > _WORDS else "number")
 
