@@ -61,19 +61,10 @@ def lost(record: Record) -> int:
 
 @cache
 def _before(algorithm: str, form: str, is_step: bool) -> Declared:
-    found: dict[str, str] = next(
-        (
-            row
-            for row in legacy()["declared"]
-            if fnmatchcase(algorithm, row["algorithm"]) and fnmatchcase(form, row["form"])
-        ),
-        {},
-    )
-    shared = {name: found.get(name) for name in ("replaces", "loses")}
-    if is_step:
-        return Declared(problem=STEP, task=None, answer=None, **shared)
-    asked = {name: found.get(name) for name in ("problem", "task", "answer")}
-    return Declared(**asked, **shared)
+    rows = (row for row in legacy()["declared"] if fnmatchcase(algorithm, row["algorithm"]))
+    found: dict[str, str] = next((row for row in rows if fnmatchcase(form, row["form"])), {})
+    said = {name: found.get(name) for name in ("problem", "task", "answer", "replaces", "loses")}
+    return Declared(**said | ({"problem": STEP, "task": None, "answer": None} if is_step else {}))
 
 
 @cache

@@ -260,14 +260,13 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 
 def _document(
-    environment: Mapping[str, Any],
-    lines: Iterable[str],
-    study: str | None,
-    described: Mapping[str, Any],
+    environment: Mapping[str, Any], lines: Iterable[str], study: str | None, kinds: dict[str, Any]
 ) -> str:
     """Return the text of a results file: one record a line, for readable diffs."""
     header = json.dumps(environment, indent=2, ensure_ascii=False)
     text = "" if study is None else f'"study": {to_json(study)},\n'
     records = ",\n".join(lines)
-    kinds = f'"kinds": {to_json(described)},\n' if described else ""
-    return f'{{"schema": 2,\n"environment": {header},\n{text}{kinds}"records": [\n{records}\n]}}\n'
+    described = f'"kinds": {to_json(kinds)},\n' if kinds else ""
+    return (
+        f'{{"schema": 2,\n"environment": {header},\n{text}{described}"records": [\n{records}\n]}}\n'
+    )

@@ -62,8 +62,8 @@ def _known(learnt: int) -> dict[str, Axis]:
         name: _INPUTS if name == INPUTS else problems.words_of(name, declared[name])
         for name in names()
     }
-    in_order = sorted(words, key=lambda name: words[name].place)
-    return {name: Axis(**vars(words[name])) for name in in_order}
+    in_order = sorted(words.items(), key=lambda item: item[1].place)
+    return {name: Axis(**vars(own)) for name, own in in_order}
 
 
 AXES = _Axes()

@@ -12,12 +12,11 @@ from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import (
+    background,
     checks,
-    environment,
     formats,
     maps,
     published,
-    reliability,
     search_pages,
     simulations,
     spreadsheets,
@@ -111,14 +110,14 @@ def build(
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
         studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
     made = [simulations.page(simulated), checks.page(checked)]
-    made += [reliability.calibration_page(calibrated), reliability.coverage_page(machines)]
+    made += [background.calibration_page(calibrated), background.coverage_page(machines)]
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
     table = Table("Beside the studies", ["Page", "What is found there"], leading)
     front = [*answered, *by_machine]
     front += [Section(title=table.caption, level=2, tables=[table])] if others else []
     if machines:
-        about = [environment.table(machines)]
+        about = [background.machines_table(machines)]
         front += [
             Section(title=about[0].caption, level=2, slug="machines", tables=about),
             Section(title="How it was timed", level=2, slug="method", sentences=_METHOD),
@@ -201,7 +200,6 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
 
 
 def _sections(run: StudyRun, slug: str) -> list[Section]:
-    """Return what the page of a study shows, unless it is one of neighbour searches."""
     table = run.study.published
     drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)

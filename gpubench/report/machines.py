@@ -17,7 +17,7 @@ from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 from gpubench.report import formats
 from gpubench.report.axes import AXES, sizes
-from gpubench.report.cells import InputAxes, MeasurementRow, grouped, phases_of, shown
+from gpubench.report.cells import InputAxes, MeasurementRow, grouped, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 
@@ -98,12 +98,6 @@ class StudyRun:
                 words += [f"{name}={value:.12g}" for name, value in subject.parameters]
             labels[subject] = " ".join(words)
         return labels
-
-    @cached_property
-    def phases(self) -> list[str]:
-        """Names of the phases of a step with the fewest ranks, in the order in which they come."""
-        ranks = self.common["ranks"]
-        return phases_of([cell for cell in self.cells.values() if cell.place.ranks == ranks])
 
     def only(self, keep: Callable[[MeasurementRow], bool], mode: str = "") -> StudyRun:
         """Return a part of it: cells to keep, in one mode if that is given, or wrong in any."""

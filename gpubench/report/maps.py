@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +22,8 @@ from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
 from gpubench.report.rankings import Race, Searches, moved_share, tied
 from gpubench.report.vega import FigurePart
+
+Tile = dict[str, Any]  # what is shown and told of one input
 
 _REACH = 1.0  # of a tile beyond the last input of a row, in doublings
 _LEAST = 3  # inputs of a map
@@ -86,7 +88,7 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     return dict(zip(known, pairwise(ends), strict=True))
 
 
-def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterator[dict[str, Any]]:
+def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterator[Tile]:
     """Yield a tile for each race of a kind; levels: the rows, from below."""
     for level, row in grouped(races, _level).items():
         sizes = [math.log2(race[0].place.particles or 1) for race in row]
@@ -97,7 +99,7 @@ def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterato
             yield place | _told(race)
 
 
-def _told(race: Race) -> dict[str, Any]:
+def _told(race: Race) -> Tile:
     winner, place = race[0], race[0].place
     low, high = map(formats.significant, (winner.low_ms, winner.high_ms))
     where = (
@@ -123,11 +125,7 @@ def _told(race: Race) -> dict[str, Any]:
 
 
 def _spec(
-    searches: Searches,
-    kinds: Sequence[str],
-    tiles: list[dict[str, Any]],
-    axes: tuple[Any, Any],
-    height: int,
+    searches: Searches, kinds: Sequence[str], tiles: list[Tile], axes: tuple[Any, Any], height: int
 ) -> dict[str, Any]:
     x, y = axes
     names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
@@ -177,10 +175,7 @@ def _hatch(base: Any, ends: Sequence[float]) -> Any:
 
 
 def _axes(
-    sizes: Sequence[int],
-    levels: Sequence[float],
-    tiles: Sequence[Mapping[str, Any]],
-    is_moved: bool,
+    sizes: Sequence[int], levels: Sequence[float], tiles: Sequence[Tile], is_moved: bool
 ) -> tuple[Any, Any]:
     """Return both encodings; sizes: of the inputs that are shown first."""
 
@@ -200,7 +195,7 @@ def _axes(
     )  # fmt: skip
 
 
-def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:
+def _words(races: Sequence[Race], tiles: Sequence[Tile]) -> str:
     settled = Counter(tile["n"] for tile in tiles if "open" not in tile)
     parts = [f"{name} on {count}" for name, count in settled.most_common()]
     alone = sum(tile.get("open") == _ALONE for tile in tiles)

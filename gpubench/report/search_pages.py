@@ -123,7 +123,6 @@ def sections(searches: Searches, slug: str) -> list[Section]:
 
 
 def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Section:
-    """Return the charts of a part of a study, and where the fastest is overtaken there."""
     if not part.timed:
         return Section()
     figures = draw_all(charts(part, slug, axes))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES, describe, varying
-from gpubench.report.cells import MeasurementRow, grouped
+from gpubench.report.cells import MeasurementRow, grouped, phases_of
 from gpubench.report.figures import BarChart, Chart, Curve, Point, Scale, StackedBar, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import Scan, scans
@@ -29,7 +29,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
     Inputs with one step alone share the panel of its subject.
     """
     stepped = [c for c in run.timed if c.phases_ms and c.place.ranks == run.common["ranks"]]
-    by_place = grouped(stepped, lambda cell: cell.place)
+    phases, by_place = phases_of(stepped), grouped(stepped, lambda cell: cell.place)
     names = varying(by_place)
     are_shares = run.study.phases == "share"
     panels: dict[str, list[StackedBar]] = {}
@@ -39,7 +39,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
             subject = run.labels[cell.subject]
             title, label = (where, subject) if len(cells) > 1 else (subject, where or subject)
             length = 100.0 if are_shares else 1e6 * cell.median_ms / (cell.place.particles or 1)
-            parts = {n: length * share for n in run.phases if (share := cell.phase_share(n))}
+            parts = {n: length * share for n in phases if (share := cell.phase_share(n))}
             bar = StackedBar(f"{label}, {formats.significant(cell.median_ms)} ms", parts)
             panels.setdefault(title, []).append(bar)
     title, label = "Phases of a step", "ns per particle and step"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpubench.evidence.crossover import Ratio
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
@@ -147,25 +148,24 @@ def _detail(cell: MeasurementRow) -> str:
 
 def resorts(run: StudyRun) -> Table:
     """Return each re-sort's time as a share of its own full sort."""
-    resorts = (c for c in run.timed if c.replaces and not c.place.workload)
-    pairs = {(c.place, c.subject): (c, _full_sort(run, c)) for c in resorts}
-    shares = {
-        key: share
-        for key, (cell, full) in pairs.items()
-        if full is not None and full.ok and (share := cell.over(full)) is not None
-    }
-    places = list(dict.fromkeys(place for place, _ in shares))
-    resorted = [subject for subject in run.subjects if any(subject == s for _, s in shares)]
-    names = varying(places)
+    shares: dict[InputAxes, dict[Variant, Ratio]] = {}
+    for cell in (c for c in run.timed if c.replaces and not c.place.workload):
+        full = _full_sort(run, cell)
+        if full and full.ok and (share := cell.over(full)):
+            shares.setdefault(cell.place, {})[cell.subject] = share
+    resorted = [s for s in run.subjects if any(s in own for own in shares.values())]
+    names = varying(shares)
 
-    def item(place: InputAxes, subject: Variant) -> Item:
-        share = shares.get((place, subject))
+    def item(share: Ratio | None) -> Item:
         return Item(formats.percent(share.value), strong=share.high < 1) if share else NOTHING
 
     return Table(
         "Re-sort as a share of its own full sort",
         ["Input", *(run.labels[subject] for subject in resorted)],
-        [Row(describe(place, names), [item(place, s) for s in resorted]) for place in places],
+        [
+            Row(describe(at, names), [item(own.get(s)) for s in resorted])
+            for at, own in shares.items()
+        ],
         [
             "A re-sort is divided by the full sort of the same algorithm and form."
             " Bold: less than its full sort, and told apart from it."
@@ -186,12 +186,10 @@ def outcomes(run: StudyRun) -> list[Table]:
     That is at the last value of the study's first scan, below the times there, and of steps at
     each time step. Empty where nothing of it was reported.
     """
-    told = []
-    for index, scan in enumerate(scans(run)):
-        if scan.axis == "time_step":
-            told.append((scan, list(scan.columns)))
-        elif index == 0:
-            told.append((scan, list(scan.columns)[-1:]))
+    first, *more = scans(run)
+    last = first.axis != "time_step"
+    told = [(first, list(first.columns)[-1 if last else 0 :])]
+    told += [(scan, list(scan.columns)) for scan in more if scan.axis == "time_step"]
     return [table for scan, values in told if (table := _outcomes(run, scan, values)) is not None]
 
 
