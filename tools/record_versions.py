@@ -18,8 +18,8 @@ from io import BytesIO
 from pathlib import Path
 
 from gpubench.core.version import SourceTree
+from gpubench.evidence.declared import VERSIONS, subject_of
 from gpubench.evidence.files import load_results
-from gpubench.evidence.versions import FILE, subject_of
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
         older = {subject_of(record) for record in results.records if record.version is None}
         if older:
             wanted.setdefault(commit[:7], set()).update(older)
-    known: dict[str, dict[str, str]] = json.loads(FILE.read_text()) if FILE.exists() else {}
+    known: dict[str, dict[str, str]] = json.loads(VERSIONS.read_text()) if VERSIONS.exists() else {}
     for commit, subjects in wanted.items():
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -49,7 +49,7 @@ def main() -> None:
         known.setdefault(commit, {}).update({n: v for n, v in found.items() if v is not None})
         lacking = [name for name, version in found.items() if version is None]
         print(f"{commit}: {len(found)} versions", f"none of {lacking}" if lacking else "")
-    FILE.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+    VERSIONS.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -109,8 +109,6 @@ class _Details(Struct):
 
 
 def _hook(kind: type, value: Any) -> Any:
-    if kind not in HOOKS:
-        raise NotImplementedError(f"{kind} stands in no file")
     try:
         return HOOKS[kind](value)
     except msgspec.ValidationError as error:

@@ -1,23 +1,20 @@
-"""What `gpubench calibrate` found, on disk: how far a verdict on a machine can be believed.
-
-Imports no device, so that a report can be made of it anywhere.
-"""
+"""What `gpubench calibrate` found, on disk: how far a verdict on a machine can be believed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from gpubench.base import paths
 from gpubench.base.errors import UserError
 from gpubench.evidence import bounds
 from gpubench.evidence.bounds import Amount, Count, Environment, Line, Ms, Name, Positive, Share
-from gpubench.evidence.records import plain
+from gpubench.evidence.records import to_json
 
 Look = Annotated[int, Meta(ge=1, le=1_000_000)]
 Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
@@ -108,7 +105,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the document of a file."""
-        return {"schema": 1, "calibration": msgspec.to_builtins(self, enc_hook=plain)}
+        return {"schema": 1, "calibration": json.loads(to_json(self))}
 
 
 class _CalibrationFile(Struct, forbid_unknown_fields=True):
@@ -132,11 +129,7 @@ def load(path: Path) -> Calibration:
 
 
 def calibrations(machine: str) -> list[Calibration]:
-    """Return the calibrations of a machine, oldest first.
-
-    Of those that came with the package and those of this checkout; none where it was never
-    calibrated.
-    """
+    """Return a machine's calibrations of the package and of this checkout, oldest first."""
     folders = [paths.PACKAGE / "calibration", Path("results/local/calibration")]
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")

@@ -1,11 +1,7 @@
-"""Where two measured curves cross, and how certain that is.
-
-Knows nothing of studies: numbers in, numbers out.
-"""
+"""Where two measured curves cross, and how certain that is."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from itertools import groupby, pairwise
@@ -70,20 +66,16 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
     A crossing lies where that of the ratio is 0; it is inconclusive where 0 lies between
     those of the ends.
     """
-    curves = [
-        [math.log(getattr(ratio, name)) for ratio in ratios] for name in ("value", "low", "high")
-    ]
-    zeros, *others = (_zeros(places, curve) for curve in curves)
-
-    def side(place: float) -> int:
-        low, high = (float(np.interp(place, places, curve)) for curve in curves[1:])
-        return FIRST if high < 0 else SECOND if low > 0 else NEITHER
-
-    breaks = sorted({*places, *zeros, *itertools.chain(*others)})
-    stretches = [(begin, end, side((begin + end) / 2)) for begin, end in pairwise(breaks)]
+    value, low, high = ([math.log(end) for end in each] for each in zip(*ratios, strict=True))
+    zeros = _zeros(places, value)
+    breaks = sorted({*places, *zeros, *_zeros(places, low), *_zeros(places, high)})
+    stretches = list(pairwise(breaks))
+    middles = [(begin + end) / 2 for begin, end in stretches]
+    is_first, is_second = np.interp(middles, places, high) < 0, np.interp(middles, places, low) > 0
+    sides = np.select([is_first, is_second], [FIRST, SECOND], NEITHER)
     told = []  # from where to where which of them is faster
-    for which, group in groupby(stretches, lambda stretch: stretch[2]):
-        members = list(group)
+    for which, group in groupby(zip(stretches, sides.tolist(), strict=True), lambda each: each[1]):
+        members = [stretch for stretch, _ in group]
         if which != NEITHER:
             told.append((members[0][0], members[-1][1], which))
     # Beyond an open end the medians alone say which is faster.
@@ -92,19 +84,17 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
     if told and sum(zero > told[-1][1] for zero in zeros) % 2:
         told.append((math.inf, math.inf, -told[-1][2]))
     found = []
-    for (_, low, before), (high, _, after) in pairwise(told):
+    for (_, begin, before), (end, _, after) in pairwise(told):
         if before != after:
-            inside = [zero for zero in zeros if low <= zero <= high] or [low]
-            ends = [end if math.isfinite(end) else None for end in (low, high)]
-            found.append(Crossing(inside[len(inside) // 2], ends[0], ends[1], before))
+            inside = [zero for zero in zeros if begin <= zero <= end] or [begin]
+            low_end, high_end = (x if math.isfinite(x) else None for x in (begin, end))
+            found.append(Crossing(inside[len(inside) // 2], low_end, high_end, before))
     return found
 
 
 def _zeros(places: Sequence[float], values: Sequence[float]) -> list[float]:
     """Return where a line from place to place is 0, ascending."""
     points = list(zip(places, values, strict=True))
-    found = [x for x, y in points if y == 0]
-    found += [
-        x0 + (x1 - x0) * (y0 / (y0 - y1)) for (x0, y0), (x1, y1) in pairwise(points) if y0 * y1 < 0
-    ]
-    return sorted(found)
+    crossed = (pair for pair in pairwise(points) if pair[0][1] * pair[1][1] < 0)
+    within = (x0 + (x1 - x0) * (y0 / (y0 - y1)) for (x0, y0), (x1, y1) in crossed)
+    return sorted([*within, *(x for x, y in points if y == 0)])

@@ -6,7 +6,9 @@ overrules what was declared wrongly or not yet.
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -18,6 +20,7 @@ from gpubench.evidence.records import Declared, Record
 
 STEP = "workload-step"  # the problem of a whole step of a simulation
 LEGACY = Path(__file__).with_name("legacy.toml")
+VERSIONS = Path(__file__).with_name("versions.json")
 
 
 class EqualWork(NamedTuple):
@@ -58,19 +61,10 @@ def lost(record: Record) -> int:
 
 @cache
 def _before(algorithm: str, form: str, is_step: bool) -> Declared:
-    found: dict[str, str] = next(
-        (
-            row
-            for row in legacy()["declared"]
-            if fnmatchcase(algorithm, row["algorithm"]) and fnmatchcase(form, row["form"])
-        ),
-        {},
-    )
-    shared = {name: found.get(name) for name in ("replaces", "loses")}
-    if is_step:
-        return Declared(problem=STEP, task=None, answer=None, **shared)
-    asked = {name: found.get(name) for name in ("problem", "task", "answer")}
-    return Declared(**asked, **shared)
+    rows = (row for row in legacy()["declared"] if fnmatchcase(algorithm, row["algorithm"]))
+    found: dict[str, str] = next((row for row in rows if fnmatchcase(form, row["form"])), {})
+    said = {name: found.get(name) for name in ("problem", "task", "answer", "replaces", "loses")}
+    return Declared(**said | ({"problem": STEP, "task": None, "answer": None} if is_step else {}))
 
 
 @cache
@@ -87,3 +81,28 @@ def _overruled(found: Declared, algorithm: str) -> Declared:
 def legacy() -> dict[str, Any]:
     """Return what earlier results do not say of themselves: `declared`, `overruled`, `figures`."""
     return tomllib.loads(LEGACY.read_text(encoding="utf-8"))
+
+
+def subject_of(record: Record) -> tuple[str, str, str]:
+    """Return what has a version: back end, algorithm, and workload or an empty name."""
+    return record.device, record.algorithm, record.at("workload") or ""
+
+
+def version_of(record: Record, environment: Mapping[str, Any]) -> str:
+    """Return the version of what a record timed, that of a third-party library included.
+
+    Two times of one version may be pooled, two of others never. A record has the version that
+    `core/version.py` computed when it was made, or that `tools/record_versions.py` computed from
+    its commit. Without, it is of one version with what the same code measured.
+    """
+    own = record.version
+    if own is None and not environment["dirty"]:
+        commit = (environment["commit"] or "")[:7]
+        own = _older().get(commit, {}).get(" ".join(subject_of(record)).strip())
+    return f"{own or environment['code_hash']} {record.library or ''}".strip()
+
+
+@cache
+def _older() -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = json.loads(VERSIONS.read_text(encoding="utf-8"))
+    return found

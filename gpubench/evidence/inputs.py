@@ -55,8 +55,7 @@ class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
         """How many particles, records, ... there are: the first of its sizes."""
         known = problems.axes_by_kind()[self.kind]
         sizes = (n for n, each in known.items() if each.words and each.words.is_size)
-        name = next(sizes, None)
-        return None if name is None else getattr(self, name)
+        return next((getattr(self, name) for name in sizes), None)
 
 
 Input.register(Axes)

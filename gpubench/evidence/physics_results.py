@@ -1,7 +1,4 @@
-"""What checks found, on disk: values beside references, figures, and the machine.
-
-Imports no device, so that a report can be made of them anywhere.
-"""
+"""What checks found, on disk: values beside references, figures, and the machine."""
 
 from __future__ import annotations
 

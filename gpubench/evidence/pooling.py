@@ -1,17 +1,13 @@
 """One time for each measurement: the only place that says which times count, and how far.
 
 A *measurement* is one thing timed on one input in one mode on one machine: everything that
-identifies a record but the sweep of the study and the draw of the input. It may have several
-timings, since sweeps overlap and runs are repeated. Of these
+identifies a record but the sweep of the study and the draw of the input. docs/measuring.md says
+which of its timings count and by what their interval is widened; besides,
 
-- the newest version of what is timed that settled the measurement counts (`versions`);
 - a wrong answer counts before a time, a time before a failure, a failure before a skip;
-- times are pooled by their geometric mean;
-- every interval is widened such that it holds what a later run would measure on another host or
-  day: by the spread between runs of that GPU model in that mode, of the algorithm where several
-  runs timed it, and of the inputs that the most runs timed (those of a study that begins anew),
-  whichever is larger. As long as there are none, by the spread between timings of one run, those
-  of the study if it repeats enough, else those of the machine. Short times have their own.
+- an interval is widened by the larger of the spread between runs of its algorithm and that of the
+  inputs that the most runs timed; as long as there is neither, by that between timings of one run,
+  of the study if it repeats enough, else of the machine.
 """
 
 from __future__ import annotations
@@ -26,9 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from gpubench.evidence.declared import subject_of, version_of
 from gpubench.evidence.records import AnyRecord, Ok, Record, is_waiting
 from gpubench.evidence.results import Results
-from gpubench.evidence.versions import subject_of, version_of
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -288,8 +284,8 @@ def _pooled(
         return Measurement(first.record, first.results, timings, replaced, 0.0, is_older, is_short)
     center = sum(math.log(t.median_ms) for t in times) / n
     # Half-widths of independent timings add up as the squares do.
-    below = _half([_log_ratio(t.median_ms, t.ci95_low_ms) for t in times])
-    above = _half([_log_ratio(t.ci95_high_ms, t.median_ms) for t in times])
+    below = _half_width([(t.median_ms, t.ci95_low_ms) for t in times])
+    above = _half_width([(t.ci95_high_ms, t.median_ms) for t in times])
     median_ms = math.exp(center) if n > 1 else times[0].median_ms
     rate = times[0].particle_steps_per_s
     record = msgspec.structs.replace(
@@ -318,9 +314,6 @@ def _spread(timings: Sequence[Timing], regimes: _Regimes) -> float:
     return max(alone, (between or 0.0) * math.sqrt((1 + 1 / runs) / 2))
 
 
-def _log_ratio(above: float, below: float) -> float:
-    return math.log(above / below) if below > 0 else math.inf
-
-
-def _half(each: Sequence[float]) -> float:
-    return math.sqrt(sum(half * half for half in each)) / len(each)
+def _half_width(ends: Sequence[tuple[float, float]]) -> float:
+    logs = [math.log(above / below) if below > 0 else math.inf for above, below in ends]
+    return math.sqrt(sum(log * log for log in logs)) / len(logs)

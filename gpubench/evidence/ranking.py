@@ -1,11 +1,8 @@
 """Ranks among measurements of equal work, and what a single choice costs over many inputs.
 
 Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked: in
-each mode, and by device time. A lead is one where the interval of the ratio of two times lies above
-1; the others share the first place. A ranking of one entrant has no first.
-
-Device time is that of a replayed graph. What no graph can hold is compared as launched from Python
-with the fastest graph's own launched time, and stands where that ratio puts it.
+each mode, and by device time, as docs/measuring.md says. All that are not known to be slower share
+the first place.
 """
 
 from __future__ import annotations
@@ -130,7 +127,6 @@ def _values(each: Measurement, names: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _standings(times: Mapping[Variant, Timed]) -> dict[Variant, Standing]:
-    """Rank by time, fastest first."""
     ordered = sorted(times.items(), key=lambda item: item[1].median)
     found = {}
     for place, (subject, time) in enumerate(ordered, start=1):
@@ -205,11 +201,9 @@ def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
     """
     pairs = (_parted(one, other, sizes) for one, other in itertools.permutations(singles, 2))
     best = min([singles[0], *(pair for pair in pairs if pair)], key=lambda rule: rule.price)
-    saved = (
-        singles[0].costs.max() / best.costs.max(),
-        np.exp(np.log(singles[0].costs / best.costs).mean()),
-    )
-    return best if max(saved) > SIMPLER else singles[0]
+    single, two = singles[0].costs, best.costs
+    saved = max(single.max() / two.max(), np.exp(np.log(single / two).mean()))
+    return best if saved > SIMPLER else singles[0]
 
 
 def _parted(few: Rule, many: Rule, sizes: Sequence[float]) -> Rule | None:

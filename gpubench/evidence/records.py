@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import operator
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -162,8 +161,6 @@ HEADER = tuple(
     for name in Record.__struct_fields__
     for each in ((name, "status") if name == "mode" else (name,))
 )
-_IN_HEADER = frozenset(HEADER)
-_HEADER_OF = operator.attrgetter(*Record.__struct_fields__)
 _SHARED = frozenset({"parameters", "outcome"})  # objects, which are never null
 # What makes two records the same work on the same input, beside the axes of the input.
 _BESIDE = (
@@ -189,17 +186,16 @@ def upgraded(fields: Mapping[str, Any]) -> dict[str, Any]:
     """
     if fields.get("input") is not None:
         return dict(fields)
-    beside = {n: value for n, value in fields.items() if n not in _IN_HEADER and value is not None}
+    beside = {name: value for name, value in fields.items() if value is not None}
+    found = {name: beside.pop(name, fields[name]) for name in HEADER if name in fields}
     kind, cells = beside.pop("kind", None), beside.pop("cells", None)
     kind = kind or inputs.kind_of(tuple(beside))
     if kind is None and beside:
         raise ValueError(f"no kind of input has the axes {', '.join(beside)}")
     if cells is not None:
         msgspec.convert(cells, Annotated[list[Count], Triple])
-    return {name: value for name, value in fields.items() if name in _IN_HEADER} | {
-        "input": None if kind is None else {"kind": kind, **beside},
-        "drawn": None if cells is None else {"cells": cells},
-    }
+    asked = None if kind is None else {"kind": kind, **beside}
+    return found | {"input": asked, "drawn": None if cells is None else {"cells": cells}}
 
 
 def record_of(fields: AnyRecord | Mapping[str, Any]) -> AnyRecord:

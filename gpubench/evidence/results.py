@@ -1,7 +1,4 @@
-"""Results on disk: whole files that grow by records, and a table of them.
-
-Imports no device, so that results can be read anywhere.
-"""
+"""Results on disk: whole files that grow by records, read without any device."""
 
 from __future__ import annotations
 
@@ -10,9 +7,10 @@ import json
 import re
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -99,7 +97,7 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
     return None
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """A results file that grows.
 
     Each `add` replaces the file by a longer one in a single step, so that a kill at any time
@@ -111,6 +109,7 @@ class Store:
     environment: of the run; used for a new file.
     text: of the study's file, where the package does not ship it; it replaces that of an earlier
         run.
+    done: keys of the records that are settled, see `is_settled`.
     begins_anew: why `open` did not continue the newest file of the same code, or None.
 
     Raises UserError for a file that is compressed, no results file or that of another store,
@@ -139,14 +138,11 @@ class Store:
         self._text = text if text is not None else existing.study
         self._lines = [to_json(as_json(record)) for record in existing.records]
         self._kinds = {record.kind for record in existing.records if record.kind}
-        self._done = {record.key for record in existing.records if is_settled(record)}
+        self.done = {record.key for record in existing.records if is_settled(record)}
 
     def close(self) -> None:
         """Leave the file to others."""
         self._lock.release()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -170,18 +166,12 @@ class Store:
         plain = _plain(environment)
         place = folder / plain["machine"]
         while True:
-            is_new = (free_file(place, plain, study), None) if anew else None
-            path, why = is_new or _path_for(place, study, plain)
+            path, why = _path_for(place, study, plain, anew)
             store = cls(path, plain, text)
             if first_difference(store.environment, plain) is None:
                 store.begins_anew = why
                 return store
             store.close()  # another process has taken that name meanwhile
-
-    @property
-    def done(self) -> frozenset[str]:
-        """Keys of the records that are settled, see `is_settled`."""
-        return frozenset(self._done)
 
     def add(self, records: Iterable[AnyRecord | Mapping[str, Any]]) -> None:
         """Append records, in one step for all of them.
@@ -205,7 +195,7 @@ class Store:
         self._version = _version(self.path)
         self._lines = lines
         self._kinds |= {each.kind for each in new if each.kind}
-        self._done |= {record.key for record in new if is_settled(record)}
+        self.done |= {record.key for record in new if is_settled(record)}
 
 
 def _plain(environment: Mapping[str, Any]) -> Environment:
@@ -239,13 +229,15 @@ def files_of(place: Path, study: str) -> list[Path]:
     return [path for *_, path in sorted(found)]
 
 
-def _path_for(place: Path, study: str, environment: Mapping[str, Any]) -> tuple[Path, str | None]:
+def _path_for(
+    place: Path, study: str, environment: Mapping[str, Any], anew: bool
+) -> tuple[Path, str | None]:
     """Return the file of a machine's folder that a run may continue, else a name that is free.
 
     Then it is also said why the newest file of the same code is not continued, if there is one.
     """
     why = None
-    for path in reversed(files_of(place, study)):
+    for path in () if anew else reversed(files_of(place, study)):
         found = load(path)
         # A file named ...-table-2.json may be the second of `table` or hold a study `table-2`.
         if any(record.study != study for record in found.records):
@@ -260,7 +252,6 @@ def _path_for(place: Path, study: str, environment: Mapping[str, Any]) -> tuple[
 
 
 def _version(path: Path) -> tuple[int, int] | None:
-    """Return what changes whenever a file is replaced, or None where there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -269,14 +260,13 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 
 def _document(
-    environment: Mapping[str, Any],
-    lines: Iterable[str],
-    study: str | None,
-    described: Mapping[str, Any],
+    environment: Mapping[str, Any], lines: Iterable[str], study: str | None, kinds: dict[str, Any]
 ) -> str:
     """Return the text of a results file: one record a line, for readable diffs."""
     header = json.dumps(environment, indent=2, ensure_ascii=False)
     text = "" if study is None else f'"study": {to_json(study)},\n'
     records = ",\n".join(lines)
-    kinds = f'"kinds": {to_json(described)},\n' if described else ""
-    return f'{{"schema": 2,\n"environment": {header},\n{text}{kinds}"records": [\n{records}\n]}}\n'
+    described = f'"kinds": {to_json(kinds)},\n' if kinds else ""
+    return (
+        f'{{"schema": 2,\n"environment": {header},\n{text}{described}"records": [\n{records}\n]}}\n'
+    )

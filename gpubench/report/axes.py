@@ -62,8 +62,8 @@ def _known(learnt: int) -> dict[str, Axis]:
         name: _INPUTS if name == INPUTS else problems.words_of(name, declared[name])
         for name in names()
     }
-    in_order = sorted(words, key=lambda name: words[name].place)
-    return {name: Axis(**vars(words[name])) for name in in_order}
+    in_order = sorted(words.items(), key=lambda item: item[1].place)
+    return {name: Axis(**vars(own)) for name, own in in_order}
 
 
 AXES = _Axes()
@@ -71,12 +71,7 @@ AXES = _Axes()
 
 def sizes() -> list[str]:
     """Return the axes that are sizes of an input, which titles always tell."""
-    return _sizes(problems.learnt())
-
-
-@lru_cache(maxsize=8)
-def _sizes(learnt: int) -> list[str]:
-    return [name for name, axis in _known(learnt).items() if axis.is_size]
+    return [name for name, axis in AXES.items() if axis.is_size]
 
 
 def counts() -> list[str]:

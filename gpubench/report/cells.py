@@ -110,10 +110,9 @@ class MeasurementRow:
 
     def over(self, other: MeasurementRow) -> Ratio | None:
         """Divide its time by another, in the first mode in which both have one."""
-        both = (self, other)
         for mode in MODES:
-            if all(cell.is_timed(mode) for cell in both):
-                rows = (cell.modes[mode] for cell in both)
+            if self.is_timed(mode) and other.is_timed(mode):
+                rows = (cell.modes[mode] for cell in (self, other))
                 ours, theirs = (Timed(c.median_ms, c.low_ms, c.high_ms) for c in rows)
                 return ours.over(theirs)
         return None

@@ -24,7 +24,6 @@ def page(found: Sequence[CheckResults]) -> Page:
 
 
 def _agree(runs: Sequence[CheckRun], of: str = "") -> str:
-    """Say how many quantities agree with their reference."""
     counts = Counter(verdict for run in runs for verdict in run.verdicts)
     compared = counts["agrees"] + counts["differs"]
     return f"{counts['agrees']} of {compared} quantities{of} agree with their reference"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import (
-    calibrations,
+    background,
     checks,
-    coverage,
-    environment,
     formats,
     maps,
     published,
@@ -37,6 +36,11 @@ _OTHER_PAGES = ("index", "simulations", "checks", "calibration", "coverage")
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
+_LAUNCHED = "Compared as launched from Python: no CUDA graph was timed here."
+_BY_DEVICE = (
+    "Compared by device time (CUDA graph replay); what no graph holds, as launched from Python,"
+    " with the fastest as launched."
+)
 _GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More studies")
 _METHOD = (
     "Times are of the device, between events around the launches alone. Every answer is checked"
@@ -84,43 +88,36 @@ def build(
     slugs: list[str] = []
     told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
     for index, machine in enumerate(machines):
-        slug = formats.slug(f"{machine.environment['machine']} {machine.backend}")
+        slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
         slug += f"-{index}" if slug in slugs else ""  # of two devices
         slugs.append(slug)
         own = []
         for run in machine.studies:
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
-            if searches and (answers := [*_answers(searches, slug)]):
-                first = first or machine
-                answered += _of_front(
-                    machine, run, answers, f"{stem}.html#{slug}-{stem}", machine is first
-                )
+            if searches:
+                page, in_full = f"{stem}.html#{slug}-{stem}", first in (None, slug)
+                if found := _answers(machine, run, searches, slug, page, in_full):
+                    first = slug if in_full else first
+                    answered += found
             own.append(_told(machine, run, searches, stem, slug))
             told[stem].append(own[-1])
         alert = _CPU if machine.is_cpu else ""
-        title = f"Studies on {machine.device_name}"
+        title = f"Studies on {machine.device.name}"
         by_machine.append(Section(title=title, level=2, alert=alert, tables=_overview(own)))
-    studied = {stem: own[0].run.study for stem, own in told.items()}
-    studies = [
-        Page(stem, study.title, f"{study.question} {study.note}".strip(), [
-            section for each in told[stem] for section in each.sections
-        ])
-        for stem, study in studied.items()
-    ]  # fmt: skip
-    made = (
-        simulations.page(simulated),
-        checks.page(checked),
-        calibrations.page(calibrated),
-        coverage.page(machines),
-    )
+    studies = []
+    for stem, own in told.items():
+        study, shown = own[0].run.study, [section for each in own for section in each.sections]
+        studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
+    made = [simulations.page(simulated), checks.page(checked)]
+    made += [background.calibration_page(calibrated), background.coverage_page(machines)]
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
     table = Table("Beside the studies", ["Page", "What is found there"], leading)
     front = [*answered, *by_machine]
     front += [Section(title=table.caption, level=2, tables=[table])] if others else []
     if machines:
-        about = [environment.table(machines)]
+        about = [background.machines_table(machines)]
         front += [
             Section(title=about[0].caption, level=2, slug="machines", tables=about),
             Section(title="How it was timed", level=2, slug="method", sentences=_METHOD),
@@ -132,52 +129,51 @@ def build(
     return [Page("index", title, "", front), *studies, *others]
 
 
-def _answers(searches: Searches, slug: str) -> Iterator[Section]:
-    """Yield what the front page answers from a study, if it is one that answers."""
-    views = searches.run.study.views
-    for task in views.answers if views else ():
-        figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
-        if figure is not None:
-            found = search_pages.answer(searches, task)
-            yield Section(
-                title=task.capitalize(),
-                level=2,
-                style="half",
-                verdict=f"Take {found.take}" if found else "",
-                tables=[found.costs] if found else [],
-                figures=[figure],
-                sentences=[found.slower_at] if found and found.slower_at else [],
-            )
-
-
-def _of_front(
-    machine: Machine, run: StudyRun, answers: Sequence[Section], page: str, in_full: bool
+def _answers(
+    machine: Machine, run: StudyRun, searches: Searches, slug: str, page: str, in_full: bool
 ) -> list[Section]:
-    """Return the answers of one machine: in full, or in a line with what to take for each task."""
-    shown = () if in_full else (each for each in answers if each.verdict)
-    rules = "; ".join(f"{each.title.lower()}: {each.verdict.lower()}" for each in shown)
-    links = {f"On {machine.device_name} {run.clock}, {run.dates}: {rules or 'all maps'}": page}
-    first = Section(alert=_CPU if machine.is_cpu else "", links=links)
-    return [first, *answers] if in_full else [first]
+    """Return what the front page answers from a study, if it is one that answers.
+
+    In full, or in a line with what to take for each task.
+    """
+    tasks = run.study.views.answers if run.study.views else ()
+    figures = ((t, maps.figure(searches, t, f"{slug}-answer", _ANSWER_HEIGHT)) for t in tasks)
+    drawn = [(t, figure, search_pages.answer(searches, t)) for t, figure in figures if figure]
+    if not drawn:
+        return []
+    rules = "; ".join(f"{t}: take {found.take.lower()}" for t, _, found in drawn if found)
+    links = {
+        f"On {machine.device.name} {run.clock}, {run.dates}:"
+        f" {'all maps' if in_full or not rules else rules}": page
+    }
+    shown = [Section(alert=_CPU if machine.is_cpu else "", links=links)]
+    for task, figure, found in drawn if in_full else ():
+        section = Section(title=task.capitalize(), level=2, style="half", figures=[figure])
+        if found:
+            where = [found.slower_at] if found.slower_at else []
+            section = replace(
+                section, verdict=f"Take {found.take}", tables=[found.costs], sentences=where
+            )
+        shown.append(section)
+    return shown
 
 
 def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Told:
-    """Tell a study; one of neighbour searches in its own way."""
-    place = f"{slug}-{stem}"
+    place, through = f"{slug}-{stem}", _BACK_ENDS[machine.device.backend]
     if searches is not None:
         gist, sections = search_pages.gist(searches), search_pages.sections(searches, place)
     else:
         gist, sections = verdict.gist(run), _sections(run, place)
-    troubles = tables.troubles(run)
+    troubles, timing = tables.troubles(run), _BY_DEVICE if run.has_graphs else _LAUNCHED
     first = Section(
-        title=machine.device_name,
+        title=machine.device.name,
         level=2,
         slug=place,
         alert=_CPU if machine.is_cpu else "",
         verdict=gist,
-        sentences=[each for each in (run.timing, run.older) if each and run.timed],
+        sentences=[each for each in (timing, run.older) if each and run.timed],
         links={
-            f"Measured through {_BACK_ENDS[machine.backend]} {run.dates}": "index.html#machines",
+            f"Measured through {through} {run.dates}": "index.html#machines",
             "How it was timed": "index.html#method",
         },
     )
@@ -204,7 +200,6 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
 
 
 def _sections(run: StudyRun, slug: str) -> list[Section]:
-    """Return what the page of a study shows, unless it is one of neighbour searches."""
     table = run.study.published
     drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)

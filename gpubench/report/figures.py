@@ -1,7 +1,4 @@
-"""Figures as data: panels of lines, points or bars, with a title, a caption and a description.
-
-`vega` makes a declared chart of a figure: one at a time is shown of its panels, with a switch.
-"""
+"""Figures as data: panels of lines, points or bars, with a title, a caption and a description."""
 
 from __future__ import annotations
 

@@ -49,7 +49,6 @@ def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
 
 
 def _own(out: Path) -> set[str]:
-    """Return the names of a folder's files that are a report's."""
     if not (out / MANIFEST).is_file():
         return set()
     heading, *names = _text(out / MANIFEST).splitlines() or [""]

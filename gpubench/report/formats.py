@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gpubench.base import numbers
 from gpubench.base.numbers import listing as listing
+from gpubench.base.numbers import size as size
 
 significant = numbers.digits  # 0.0226, 1.41, 1,410
 DASH = "\N{EN DASH}"  # stands for what is not there
@@ -37,14 +38,7 @@ def plain(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{int(value):,}" if value.is_integer() else f"{value:g}"
-    if isinstance(value, list | tuple):
-        return " x ".join(plain(v) for v in value)
     return str(value)
-
-
-def size(number: int | None) -> str:
-    """Write a number of bytes in decimal units: 8.39 MB; a dash for None."""
-    return DASH if number is None else numbers.size(number)
 
 
 def span(values: Sequence[float]) -> str:

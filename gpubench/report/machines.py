@@ -8,16 +8,16 @@ from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpubench import problems, registry
-from gpubench.evidence.pooling import by_device, current, pool, started
+from gpubench.evidence.pooling import MeasuredDevice, by_device, current, pool, started
 from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 from gpubench.report import formats
 from gpubench.report.axes import AXES, sizes
-from gpubench.report.cells import InputAxes, MeasurementRow, grouped, phases_of, shown
+from gpubench.report.cells import InputAxes, MeasurementRow, grouped, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 
@@ -46,8 +46,8 @@ class StudyRun:
     def dates(self) -> str:
         """The day or days of what is shown, as `Machine.dates`."""
         every = (each for cell in self.cells.values() for each in cell.modes.values())
-        measured = (cell.ranked.measurement for cell in every)
-        return _dates({max(_day(t.results) for t in each.timings) for each in measured})
+        timings = (cell.ranked.measurement.timings for cell in every)
+        return _dates({max(_day(timing.results) for timing in own) for own in timings})
 
     @cached_property
     def has_graphs(self) -> bool:
@@ -71,16 +71,6 @@ class StudyRun:
         return "by device time" if self.has_graphs else "as launched"
 
     @property
-    def timing(self) -> str:
-        """The same in a sentence."""
-        if not self.has_graphs:
-            return "Compared as launched from Python: no CUDA graph was timed here."
-        return (
-            "Compared by device time (CUDA graph replay); what no graph holds, as launched from"
-            " Python, with the fastest as launched."
-        )
-
-    @property
     def unit(self) -> str:
         """What its times are shown in: milliseconds, or as published where that is per record."""
         published = self.study.published.unit if self.study.published else "ms"
@@ -101,20 +91,13 @@ class StudyRun:
         forms = Counter(algorithm for algorithm, _ in sets)
         labels = {}
         for subject in self.subjects:
-            label = subject.algorithm
+            words = [subject.algorithm]
             if forms[subject.algorithm] > 1:
-                label += f" {subject.form}"
-            if sets[subject.algorithm, subject.form] > 1 and subject.parameters:
-                given = (f"{name}={value:.12g}" for name, value in subject.parameters)
-                label = " ".join((label, *given))
-            labels[subject] = label
+                words.append(subject.form)
+            if sets[subject.algorithm, subject.form] > 1:
+                words += [f"{name}={value:.12g}" for name, value in subject.parameters]
+            labels[subject] = " ".join(words)
         return labels
-
-    @cached_property
-    def phases(self) -> list[str]:
-        """Names of the phases of a step with the fewest ranks, in the order in which they come."""
-        ranks = self.common["ranks"]
-        return phases_of([cell for cell in self.cells.values() if cell.place.ranks == ranks])
 
     def only(self, keep: Callable[[MeasurementRow], bool], mode: str = "") -> StudyRun:
         """Return a part of it: cells to keep, in one mode if that is given, or wrong in any."""
@@ -178,13 +161,13 @@ class StudyRun:
         return max(able, key=lambda cell: cell.place.kind == self.kind, default=None)
 
 
-@dataclass
-class Machine:
+class Machine(NamedTuple):
     """One device of one machine, with every run on it, oldest first.
 
     ranked: all measurements, see `rank`.
     """
 
+    device: MeasuredDevice
     runs: list[Results]
     studies: list[StudyRun]
     ranked: list[list[Ranked]]
@@ -193,11 +176,6 @@ class Machine:
     def environment(self) -> dict[str, Any]:
         """The environment of the newest run."""
         return self.runs[-1].environment
-
-    @property
-    def device_name(self) -> str:
-        """The maker's name of the device."""
-        return str(self.environment["device"]["name"])
 
     @property
     def dates(self) -> str:
@@ -209,11 +187,6 @@ class Machine:
         """Whether the times are those of a CPU."""
         return bool(self.environment["device"].get("is_cpu"))
 
-    @property
-    def backend(self) -> str:
-        """The back end: cuda or opencl."""
-        return str(self.environment["device"]["backend"])
-
 
 def machines(results: Sequence[Results]) -> list[Machine]:
     """Group results by device, GPUs first, of these the one measured last.
@@ -221,12 +194,12 @@ def machines(results: Sequence[Results]) -> list[Machine]:
     Each cell has the one time that `pool` says.
     """
     in_order = sorted(results, key=lambda each: started(each.environment))
-    found = [_machine(runs) for runs in by_device(in_order).values()]
+    found = [_machine(device, runs) for device, runs in by_device(in_order).items()]
     found.sort(key=lambda machine: started(machine.environment), reverse=True)
     return sorted(found, key=lambda machine: machine.is_cpu)
 
 
-def _machine(runs: list[Results]) -> Machine:
+def _machine(device: MeasuredDevice, runs: list[Results]) -> Machine:
     measured = pool(runs)
     ranked = rank(measured)
     ranks = {id(each.measurement): each for race in ranked for each in race}
@@ -245,7 +218,7 @@ def _machine(runs: list[Results]) -> Machine:
                 cell.modes = modes
             cells[key] = shown(own)
         studies.append(StudyRun(study, cells, replaced))
-    return Machine(runs, studies, ranked)
+    return Machine(device, runs, studies, ranked)
 
 
 def _study_of(name: str, runs: Sequence[Results]) -> Study:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +22,8 @@ from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
 from gpubench.report.rankings import Race, Searches, moved_share, tied
 from gpubench.report.vega import FigurePart
+
+Tile = dict[str, Any]  # what is shown and told of one input
 
 _REACH = 1.0  # of a tile beyond the last input of a row, in doublings
 _LEAST = 3  # inputs of a map
@@ -86,7 +88,7 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     return dict(zip(known, pairwise(ends), strict=True))
 
 
-def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterator[dict[str, Any]]:
+def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterator[Tile]:
     """Yield a tile for each race of a kind; levels: the rows, from below."""
     for level, row in grouped(races, _level).items():
         sizes = [math.log2(race[0].place.particles or 1) for race in row]
@@ -97,8 +99,7 @@ def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterato
             yield place | _told(race)
 
 
-def _told(race: Race) -> dict[str, Any]:
-    """Return what a tile shows and says."""
+def _told(race: Race) -> Tile:
     winner, place = race[0], race[0].place
     low, high = map(formats.significant, (winner.low_ms, winner.high_ms))
     where = (
@@ -124,16 +125,11 @@ def _told(race: Race) -> dict[str, Any]:
 
 
 def _spec(
-    searches: Searches,
-    kinds: Sequence[str],
-    tiles: list[dict[str, Any]],
-    axes: tuple[Any, Any],
-    height: int,
+    searches: Searches, kinds: Sequence[str], tiles: list[Tile], axes: tuple[Any, Any], height: int
 ) -> dict[str, Any]:
     x, y = axes
     names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
     hues = [vega.colour(searches.algorithms.index(name)) for name in names]
-    shades = alt.Scale(domain=names, range=hues)
     pick = alt.selection_point(name="picked", fields=["n"], bind="legend")
     there = [key for key in _TOLD if any(key in tile for tile in tiles)]
     base = alt.Chart(alt.NamedData("tiles")).transform_filter("datum.p == panel")
@@ -145,7 +141,7 @@ def _spec(
         base.mark_rect(stroke="var(--ground)", strokeWidth=1.5, cursor="pointer")
         .encode(
             x=x, x2="x1:Q", y=y, y2="y1:Q",
-            color=alt.Color("n:N", scale=shades, legend=vega.legend(names)),
+            color=alt.Color("n:N").scale(domain=names, range=hues).legend(vega.legend(names)),
             opacity=vega.faded(0.12),
             fillOpacity=alt.FillOpacityValue(1, condition={"test": _OPEN, "value": 0.6}),
             tooltip=[alt.Tooltip(f"{key}:N", title=_TOLD[key]) for key in there],
@@ -179,31 +175,27 @@ def _hatch(base: Any, ends: Sequence[float]) -> Any:
 
 
 def _axes(
-    sizes: Sequence[int],
-    levels: Sequence[float],
-    tiles: Sequence[Mapping[str, Any]],
-    is_moved: bool,
+    sizes: Sequence[int], levels: Sequence[float], tiles: Sequence[Tile], is_moved: bool
 ) -> tuple[Any, Any]:
     """Return both encodings; sizes: of the inputs that are shown first."""
 
-    def ends(which: str) -> Any:
+    def channel(kind: Any, which: str) -> Any:
         low, high = (f(tile[f"{which}{end}"] for tile in tiles) for f, end in ((min, 0), (max, 1)))
-        return alt.Scale(domain=[low, high], nice=False, zero=False)
+        return kind(f"{which}0:Q").scale(domain=[low, high], nice=False, zero=False)
 
     at, rows = [math.log2(size) for size in sizes], list(range(len(levels)))
     of_sizes = vega.among(at, list(map(formats.power, sizes)))
-    across = alt.Axis(title="particles", values=at, labelExpr=of_sizes)
-    upwards = alt.Axis(
-        title="% that changed cells" if is_moved else "particles per cell", values=rows,
-        tickCount=len(rows), grid=False, labelOverlap=False,
-        labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
+    title = "% that changed cells" if is_moved else "particles per cell"
+    return (
+        channel(alt.X, "x").axis(title="particles", values=at, labelExpr=of_sizes),
+        channel(alt.Y, "y").axis(
+            title=title, values=rows, tickCount=len(rows), grid=False, labelOverlap=False,
+            labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
+        ),
     )  # fmt: skip
-    x = alt.X("x0:Q", scale=ends("x"), axis=across)
-    return x, alt.Y("y0:Q", scale=ends("y"), axis=upwards)
 
 
-def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:
-    """Say in words how many inputs each wins."""
+def _words(races: Sequence[Race], tiles: Sequence[Tile]) -> str:
     settled = Counter(tile["n"] for tile in tiles if "open" not in tile)
     parts = [f"{name} on {count}" for name, count in settled.most_common()]
     alone = sum(tile.get("open") == _ALONE for tile in tiles)

@@ -233,11 +233,7 @@ BELOW = (
 
 
 def overview(run: StudyRun, link: str) -> Iterator[Row]:
-    """Yield a row for each algorithm of a published table: one value of it beside those measured.
-
-    Below each stands how many times faster than published it is, from the least to the most over
-    all rows of the published table.
-    """
+    """Yield a row for each algorithm of a published table: a value beside those measured."""
     published = run.study.published
     if published is None:
         return

@@ -19,11 +19,7 @@ Race = Sequence[MeasurementRow]
 
 
 def question(cell: MeasurementRow) -> str:
-    """Return what a cell answers: its task, and of tasks with several products which it makes.
-
-    "" for steps of a simulation and other families. Where particles have moved, a count that
-    rebuilds answers the same question as an update.
-    """
+    """Return a cell's task, and of several products which it makes; "" for other families."""
     answer = ANSWERS.get(cell.answer, cell.answer)
     return ": ".join(filter(None, (cell.task, answer))) if cell.task else ""
 

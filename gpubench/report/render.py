@@ -25,12 +25,8 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     ).get_template("page.html.j2")
-    names = {
-        "version": __version__,
-        "generator": GENERATOR,
-        "script": vega.SCRIPT,
-        "palettes": {"light": figures.LIGHT, "dark": figures.DARK},
-    }
+    palettes = {"light": figures.LIGHT, "dark": figures.DARK}
+    names = {"version": __version__, "generator": GENERATOR, "script": vega.SCRIPT}
 
     def fill(page: Page) -> str:
         said: set[str] = {""}
@@ -41,7 +37,7 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
             said.add(note)
             return not known
 
-        return template.render(**names, page=page, fresh=fresh)
+        return template.render(**names, palettes=palettes, page=page, fresh=fresh)
 
     return {f"{page.stem}.html": fill(page) for page in pages} | {vega.SCRIPT: vega.script()}
 
@@ -62,7 +58,6 @@ def markdown(pages: Sequence[Page]) -> dict[str, str | bytes]:
 
 
 def _texts(section: Section) -> Iterator[str]:
-    """Yield the paragraphs of a section as Markdown; some may be empty."""
     yield f"{'#' * section.level} {escaped(section.title)}" if section.title else ""
     yield f"> **{section.alert}**" if section.alert else ""
     yield escaped(section.verdict)

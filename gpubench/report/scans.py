@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpubench.evidence.declared import EqualWork
 from gpubench.report.axes import AXES, sizes
@@ -30,8 +29,7 @@ _APART = ("ranks", "decomposition", "workload")  # which other modules compare
 _ALWAYS = ("workload", "time_step")  # that a title names, beside sizes, where they are as usual
 
 
-@dataclass(frozen=True, eq=False)
-class Scan:
+class Scan(NamedTuple):
     """The inputs that differ along one axis alone; title: what tells them from the others.
 
     columns: the cells at each value, in the order of the subjects.

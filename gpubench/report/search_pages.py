@@ -97,46 +97,41 @@ def gist(searches: Searches) -> str:
 
 def sections(searches: Searches, slug: str) -> list[Section]:
     """Return what the study's page shows, as far as there are records for it."""
-    beside = Section(
-        title="Ours and libraries", figures=draw_all([libraries_chart(searches, slug)])
-    )
+    drawn = draw_all([libraries_chart(searches, slug)])
+    beside = Section(title="Ours and libraries", figures=drawn)
     views = searches.run.study.views
     if views is not None and views.first == "libraries":
-        work = (_equal_work(searches, name) for name in searches.by_question)
+        work = []
+        for name in searches.by_question:
+            found, notes = _named(name, tables.subjects(searches.of(name)))
+            work.append(Section(title=f"Equal work: {name}", tables=found, notes=notes))
         return [beside, *work, _launched(searches), Section(tables=[libraries_table(searches)])]
     tiled = [maps.figure(searches, name, slug) for name in searches.by_question]
     moved = searches.of("update")
     steps = searches.run.only(lambda cell: cell.place.workload is not None)
+    stepped = ("time_step", "skin")
     return [
         Section(
             title=f"The fastest {searches.run.clock}, input by input",
             figures=[drawn for drawn in tiled if drawn],
         ),
         _along(moved, "Where particles have moved: update or rebuild", f"{slug}-moved", ("moved",)),
-        _along(
-            steps,
-            "Whole steps: rebuild, re-sort, or a skin",
-            f"{slug}-steps",
-            ("time_step", "skin"),
-        ),
+        _along(steps, "Whole steps: rebuild, re-sort, or a skin", f"{slug}-steps", stepped),
         beside,
         _launched(searches),
     ]
 
 
 def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Section:
-    """Return the charts of a part of a study, and where the fastest is overtaken there."""
     if not part.timed:
         return Section()
     figures = draw_all(charts(part, slug, axes))
     return Section(title=title, figures=figures, tables=[verdict.overtakings(part, axes)])
 
 
-def _equal_work(searches: Searches, name: str) -> Section:
-    """Return all that was tried of a question, ours and theirs."""
-    found, notes = tables.subjects(searches.of(name))
-    named = [table._replace(caption=f"{name}, {table.caption}") for table in found]
-    return Section(title=f"Equal work: {name}", tables=named, notes=notes)
+def _named(name: str, found: tuple[list[Table], list[str]]) -> tuple[list[Table], list[str]]:
+    """Set the name of a question before the captions of its tables; keep their notes."""
+    return [table._replace(caption=f"{name}, {table.caption}") for table in found[0]], found[1]
 
 
 def _launched(searches: Searches) -> Section:
@@ -150,8 +145,8 @@ def _launched(searches: Searches) -> Section:
     found: list[Table] = []
     notes: list[str] = []
     for name in searches.by_question:
-        made, notes = tables.launched(shown.of(name))
-        found += [table._replace(caption=f"{name}, {table.caption}") for table in made]
+        made, notes = _named(name, tables.launched(shown.of(name)))
+        found += made
     return Section(title=tables.LAUNCHED, tables=found, notes=notes if found else ())
 
 
@@ -160,16 +155,13 @@ def _launched(searches: Searches) -> Section:
 
 def libraries_verdict(searches: Searches) -> str:
     """Say where others win, or that ours are first: libraries, then their sorts in our searches."""
+    one, several = "our query over a library's sort", "our query over libraries' sorts"
     said = [
         *_compared(searches, searches.rivals, "a library", "libraries"),
-        *_compared(
-            searches, searches.hybrids, "our query over a library's sort",
-            "our query over libraries' sorts",
-        ),
-    ]  # fmt: skip
-    if not said:
-        return "No library was timed beside ours, so nothing is said of which is first."
-    return " ".join(said)
+        *_compared(searches, searches.hybrids, one, several),
+    ]
+    none = "No library was timed beside ours, so nothing is said of which is first."
+    return " ".join(said) or none
 
 
 def _compared(searches: Searches, names: Collection[str], one: str, several: str) -> Iterator[str]:

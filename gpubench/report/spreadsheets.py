@@ -23,30 +23,17 @@ _JSON = ("phases_ms", "clocks_sm_mhz")
 def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, bytes]:
     """Return the CSV file of each study, compressed, which pandas reads as it is.
 
+    It has the frame of measurements and what else their records hold: of samples, also of those set
+    aside, there is their number; lists of words are joined, and objects are JSON. The state of the
+    device before and after, and what algorithms declare, are in the results files alone.
     stems: what the name of a study's file begins with. Columns that are empty in all of a study
     are left out. The same results give the same bytes.
     """
-    every = records(machines)
-    found = {}
-    for name, stem in stems.items():
-        own = every[every["study"] == name].dropna(axis="columns", how="all")
-        text = own.to_csv(index=False, lineterminator="\n")
-        found[f"{stem}{ENDING}"] = gzip.compress(text.encode(), mtime=0)
-    return found
-
-
-def records(machines: Sequence[Machine]) -> pd.DataFrame:
-    """Return the frame of measurements, with what else their records hold, as flat rows.
-
-    Of samples, also of those set aside, there is their number; lists of words are joined, and
-    objects are JSON. The state of the device before and after, and what algorithms declare, are in
-    the results files alone.
-    """
     table = frame_of(race for machine in machines for race in machine.ranked)
     if table.empty:
-        return table.assign(study=[])
+        return {}
     more = pd.DataFrame(
-        {"machine": machine.environment["machine"], "key": record.key} | _more(record)
+        {"machine": machine.device.machine, "key": record.key} | _more(record)
         for machine in machines
         for run in machine.studies
         for record in run.records
@@ -55,7 +42,13 @@ def records(machines: Sequence[Machine]) -> pd.DataFrame:
     for name in ("parameters", "periodic"):
         table[name] = table[name].map(json.dumps, na_action="ignore")
     table["file"] = table["file"].map(lambda path: Path(path).name)
-    return table.astype(dict.fromkeys(("samples", "throttled", "peak_bytes"), "Int64"))
+    table = table.astype(dict.fromkeys(("samples", "throttled", "peak_bytes"), "Int64"))
+    found = {}
+    for name, stem in stems.items():
+        own = table[table["study"] == name].dropna(axis="columns", how="all")
+        text = own.to_csv(index=False, lineterminator="\n")
+        found[f"{stem}{ENDING}"] = gzip.compress(text.encode(), mtime=0)
+    return found
 
 
 def _more(record: Record) -> dict[str, Any]:

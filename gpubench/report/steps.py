@@ -1,8 +1,4 @@
-"""Whole steps of simulations: one rank and several, and frames.
-
-A frame is a step and a picture of it. Speed-up is over one rank, of the same algorithm on as many
-particles, the one that is fastest on the most inputs.
-"""
+"""Whole steps of simulations: one rank and several, and frames."""
 
 from __future__ import annotations
 
@@ -82,7 +78,7 @@ def way_of(quantity: Quantity) -> Way:
 def comparison(run: StudyRun) -> Table:
     """Return steps and frames on one rank and on several, by the number of particles.
 
-    Empty where there is only one rank, and no frames.
+    Of the algorithm that is fastest on the most inputs; empty without several ranks and frames.
     """
     subject = run.winner(run.timed)
     sizes = sorted({cell.place.count for cell in run.timed})
@@ -100,9 +96,10 @@ def comparison(run: StudyRun) -> Table:
         alike = one.modes.get(cell.mode) if one else None  # never a graph beside a launch
         return number(ratio(getattr(alike, time, None), getattr(cell, time)))
 
-    name = run.labels[subject] if subject else ""
+    several = len({place.workload for place in run.by_place}) > 1
+    named = (run.kind["workload"] if several else "", run.labels[subject] if subject else "")
     return Table.of(
-        f"Steps and frames of {', '.join(filter(None, (_workload(run), name)))}",
+        f"Steps and frames of {', '.join(filter(None, named))}",
         found,
         (_SIZE.heading, lambda each: _SIZE.count(each[1].place.particles)),
         {
@@ -116,7 +113,3 @@ def comparison(run: StudyRun) -> Table:
         },
         notes=[note, FRAME, *([_SPEED_UP] if ways(run) else [])],
     )
-
-
-def _workload(run: StudyRun) -> str:
-    return run.kind["workload"] if len({p.workload for p in run.by_place}) > 1 else ""

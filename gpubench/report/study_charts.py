@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES, describe, varying
-from gpubench.report.cells import MeasurementRow, grouped
+from gpubench.report.cells import MeasurementRow, grouped, phases_of
 from gpubench.report.figures import BarChart, Chart, Curve, Point, Scale, StackedBar, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import Scan, scans
@@ -26,11 +26,10 @@ def charts(run: StudyRun, slug: str, axes: Collection[str] = AXES) -> list[Chart
 def _phases(run: StudyRun, slug: str) -> BarChart:
     """Draw what each step is made of, with the fewest ranks: a panel for each input.
 
-    Inputs with one step alone share the panel of its subject. Labels have the time of the step,
-    lengths are in nanoseconds a particle where they are not in percent.
+    Inputs with one step alone share the panel of its subject.
     """
     stepped = [c for c in run.timed if c.phases_ms and c.place.ranks == run.common["ranks"]]
-    by_place = grouped(stepped, lambda cell: cell.place)
+    phases, by_place = phases_of(stepped), grouped(stepped, lambda cell: cell.place)
     names = varying(by_place)
     are_shares = run.study.phases == "share"
     panels: dict[str, list[StackedBar]] = {}
@@ -40,7 +39,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
             subject = run.labels[cell.subject]
             title, label = (where, subject) if len(cells) > 1 else (subject, where or subject)
             length = 100.0 if are_shares else 1e6 * cell.median_ms / (cell.place.particles or 1)
-            parts = {n: length * share for n in run.phases if (share := cell.phase_share(n))}
+            parts = {n: length * share for n in phases if (share := cell.phase_share(n))}
             bar = StackedBar(f"{label}, {formats.significant(cell.median_ms)} ms", parts)
             panels.setdefault(title, []).append(bar)
     title, label = "Phases of a step", "ns per particle and step"
@@ -51,17 +50,14 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
 
 
 def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
-    """Draw time against an axis, with a panel for each scan."""
     own, unit = AXES[axis], tables.unit_name(run.unit)
     names = own.order([value for scan in along for value in scan.columns])
     is_named = own.scale == "names"
     what = f"Time against {own.label}"
     panels = []
     for scan in along:
-        columns = [
-            (names.index(value) if is_named else value, cells)
-            for value, cells in scan.columns.items()
-        ]
+        at = (names.index(value) if is_named else value for value in scan.columns)
+        columns = list(zip(at, scan.columns.values(), strict=True))
         lines = [line for line in _lines(run, _in_common_modes(columns)) if len(line.points) > 1]
         title = scan.title or ("the usual input" if len(along) > 1 else "")
         panels.append(panel(title, lines, what, unit))
@@ -90,7 +86,6 @@ def _in_common_modes(columns: Columns) -> list[tuple[float, list[MeasurementRow]
 
 
 def _lines(run: StudyRun, columns: Columns) -> list[Curve]:
-    """Make one line for each subject from the times of the cells at each x."""
     found: dict[Variant, list[Point]] = {}
     marks: dict[Variant, str] = {}
     for x, cell in ((x, cell) for x, cells in columns for cell in cells):
@@ -103,13 +98,7 @@ def _lines(run: StudyRun, columns: Columns) -> list[Curve]:
     # A colour for each algorithm, dashes for each of its variants.
     names = list(dict.fromkeys(subject.algorithm for subject in run.subjects))
     variants = {name: [s for s in run.subjects if s.algorithm == name] for name in names}
+    looks = {s: (names.index(s.algorithm), variants[s.algorithm].index(s)) for s in run.subjects}
     return [
-        Curve(
-            run.labels[s] + marks[s],
-            found[s],
-            names.index(s.algorithm),
-            variants[s.algorithm].index(s),
-        )
-        for s in run.subjects
-        if s in found
+        Curve(run.labels[s] + marks[s], found[s], *looks[s]) for s in run.subjects if s in found
     ]

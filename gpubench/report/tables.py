@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpubench.evidence.crossover import Ratio
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import LONG, InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table, words
+from gpubench.report.pages import NOTHING, Item, Row, Table, number, words
 from gpubench.report.scans import Scan, scans
 
 MEANINGS = {
@@ -69,12 +70,11 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     """Return the mark of each mode but the first that occurs, and the note that explains them."""
     known = list(cells)
     timed_cells = [cell for cell in known if cell is not None and cell.ok]
-    found = {cell.mode for cell in timed_cells}
-    timed_modes = [mode for mode in MODES if mode in found]
-    if not timed_modes:
+    found = sorted({cell.mode for cell in timed_cells}, key=MODES.index)
+    if not found:
         return {}, ""
-    marks = {mode: _MARKS[mode] for mode in timed_modes[1:]}
-    note = f"Timing: {MEANINGS[timed_modes[0]]}"
+    marks = {mode: _MARKS[mode] for mode in found[1:]}
+    note = f"Timing: {MEANINGS[found[0]]}"
     for mode, mark in marks.items():
         note += f"; {mark} {MEANINGS[mode]}, where that is all there is"
     note += "."
@@ -102,14 +102,13 @@ def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table],
 
     Scans whose times all stand in earlier tables are left out. bold: the column that says so.
     """
-    chosen: list[Scan] = []
+    lines: list[tuple[Scan, dict[Variant, list[MeasurementRow | None]]]] = []
     seen: set[int] = set()
     for scan in scans(run):
         own = {id(cell) for cell in scan.cells}
         if not own <= seen:
-            chosen.append(scan)
+            lines.append((scan, _by_subject(scan)))
             seen |= own
-    lines = [(scan, _by_subject(scan)) for scan in chosen]
     every = [cell for _, by_subject in lines for line in by_subject.values() for cell in line]
     marks, note = modes(every)
 
@@ -133,12 +132,10 @@ def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table],
 
 
 def _by_subject(scan: Scan) -> dict[Variant, list[MeasurementRow | None]]:
-    """Return each subject's cells along a scan."""
     found: dict[Variant, list[MeasurementRow | None]] = {}
     for index, cells in enumerate(scan.columns.values()):
         for cell in cells:
-            line = found.setdefault(cell.subject, [None] * len(scan.columns))
-            line[index] = cell
+            found.setdefault(cell.subject, [None] * len(scan.columns))[index] = cell
     return found
 
 
@@ -151,25 +148,24 @@ def _detail(cell: MeasurementRow) -> str:
 
 def resorts(run: StudyRun) -> Table:
     """Return each re-sort's time as a share of its own full sort."""
-    resorts = (c for c in run.timed if c.replaces and not c.place.workload)
-    pairs = {(c.place, c.subject): (c, _full_sort(run, c)) for c in resorts}
-    shares = {
-        key: share
-        for key, (cell, full) in pairs.items()
-        if full is not None and full.ok and (share := cell.over(full)) is not None
-    }
-    places = list(dict.fromkeys(place for place, _ in shares))
-    resorted = [subject for subject in run.subjects if any(subject == s for _, s in shares)]
-    names = varying(places)
+    shares: dict[InputAxes, dict[Variant, Ratio]] = {}
+    for cell in (c for c in run.timed if c.replaces and not c.place.workload):
+        full = _full_sort(run, cell)
+        if full and full.ok and (share := cell.over(full)):
+            shares.setdefault(cell.place, {})[cell.subject] = share
+    resorted = [s for s in run.subjects if any(s in own for own in shares.values())]
+    names = varying(shares)
 
-    def item(place: InputAxes, subject: Variant) -> Item:
-        share = shares.get((place, subject))
+    def item(share: Ratio | None) -> Item:
         return Item(formats.percent(share.value), strong=share.high < 1) if share else NOTHING
 
     return Table(
         "Re-sort as a share of its own full sort",
         ["Input", *(run.labels[subject] for subject in resorted)],
-        [Row(describe(place, names), [item(place, s) for s in resorted]) for place in places],
+        [
+            Row(describe(at, names), [item(own.get(s)) for s in resorted])
+            for at, own in shares.items()
+        ],
         [
             "A re-sort is divided by the full sort of the same algorithm and form."
             " Bold: less than its full sort, and told apart from it."
@@ -190,12 +186,10 @@ def outcomes(run: StudyRun) -> list[Table]:
     That is at the last value of the study's first scan, below the times there, and of steps at
     each time step. Empty where nothing of it was reported.
     """
-    told = []
-    for index, scan in enumerate(scans(run)):
-        if scan.axis == "time_step":
-            told.append((scan, list(scan.columns)))
-        elif index == 0:
-            told.append((scan, list(scan.columns)[-1:]))
+    first, *more = scans(run)
+    last = first.axis != "time_step"
+    told = [(first, list(first.columns)[-1 if last else 0 :])]
+    told += [(scan, list(scan.columns)) for scan in more if scan.axis == "time_step"]
     return [table for scan, values in told if (table := _outcomes(run, scan, values)) is not None]
 
 
@@ -209,19 +203,13 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     if not any(named.keys() & cell.reported.keys() for cell in cells):
         return None
     marks, note = modes(cells)
-    rows = [
-        Row(f"Median, {unit_name(run.unit)}", [timed(cell, marks, unit=run.unit) for cell in cells])
-    ]
+    shown = {f"Median, {unit_name(run.unit)}": [timed(c, marks, unit=run.unit) for c in cells]}
     rates = run.study.rates or {name: AXES[name].heading for name in counts()}
-    rows += [
-        Row(f"{heading} per second, 10⁹", [_per_second(cell, name) for cell in cells])
-        for name, heading in rates.items()
-    ]
-    rows += [
-        Row(heading, [_reported(cell.reported.get(name)) for cell in cells])
-        for name, heading in named.items()
-    ]
-    rows = [row for row in rows if any(item is not NOTHING for item in row.items)]
+    for name, heading in rates.items():
+        shown[f"{heading} per second, 10⁹"] = [_per_second(cell, name) for cell in cells]
+    for name, heading in named.items():
+        shown[heading] = [_reported(cell.reported.get(name)) for cell in cells]
+    rows = [Row(head, own) for head, own in shown.items() if {*own} - {NOTHING}]
     columns = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
     if len(values) == 1:
         columns = [run.labels[cell.subject] for cell in cells]
@@ -231,17 +219,14 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
 
 
 def _per_second(cell: MeasurementRow, name: str) -> Item:
-    number = cell.reported.get(name) or getattr(cell.place, name, None)
-    if number is None or not cell.median_ms:
-        return NOTHING
-    return Item(formats.significant(number / cell.median_ms * 1e-6))
+    amount = cell.reported.get(name) or getattr(cell.place, name, None)
+    is_known = amount is not None and cell.median_ms
+    return number(amount / cell.median_ms * 1e-6 if is_known else None)
 
 
 def _reported(value: float | str | None) -> Item:
-    if value is None:
-        return NOTHING
-    if isinstance(value, float):
-        return Item(formats.significant(value))
+    if value is None or isinstance(value, float):
+        return number(value)
     text = formats.plain(value)
     return Item(text, "words" if len(text) > _WORDS else "number")
 

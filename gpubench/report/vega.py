@@ -132,19 +132,17 @@ def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
 def draw(chart: Chart | BarChart) -> FigurePart:
     """Make the specification of a chart: its fullest panel, and a switch if there are several."""
     if isinstance(chart, BarChart):
-        titles = list(chart.panels)
-        descriptions = [
-            f"{chart.title}, {title}: {'; '.join(bar.label for bar in bars)}."
+        told = [
+            (title, f"{chart.title}, {title}: {'; '.join(bar.label for bar in bars)}.")
             for title, bars in chart.panels.items()
         ]
     else:
-        titles = [panel.title for panel in chart.panels]
-        descriptions = [panel.description for panel in chart.panels]
+        told = [(panel.title, panel.description) for panel in chart.panels]
     with debug_mode(False):  # Altair checks each part again, which takes most time
         spec = _bars(chart) if isinstance(chart, BarChart) else _lines(chart)
-    if len(titles) == 1 and titles[0]:
-        spec["title"] = titles[0]
-    return FigurePart(chart, spec, descriptions[spec["params"][-1]["value"]])
+    if len(told) == 1 and told[0][0]:
+        spec["title"] = told[0][0]
+    return FigurePart(chart, spec, told[spec["params"][-1]["value"]][1])
 
 
 def faded(least: float, most: float = 1.0) -> Any:
@@ -235,28 +233,10 @@ def shortened(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _lines(chart: Chart) -> dict[str, Any]:
+    """Draw bands where there are any, lines, and points that tell what is known of them."""
     rows = _rows(chart)
-    x, y = _axis(chart, "x"), _axis(chart, "y")
-    layers = []
-    if chart.reference is not None:
-        rule = alt.Chart(alt.InlineData([{"y": chart.reference}]))
-        layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
-    base = (
-        alt.Chart(alt.NamedData("rows"))
-        .transform_filter("datum.p == panel")
-        .transform_calculate(
-            interval="format(datum.a, ',.3~r') + ' to ' + format(datum.b, ',.3~r')",
-            command=shortened(rows),
-        )
-        .encode(x=x, y=y)
-    )
-    has_band = any("a" in row and row["a"] != row["b"] for row in rows)
-    layers += _line_layers(chart, base, has_band, {name for row in rows for name in row})
-    return finished(layers, [panel.title for panel in chart.panels], {"rows": rows})
-
-
-def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> list[Any]:
-    """Return bands if there are any, lines, and points that tell what is known of them."""
+    command = shortened(rows)
+    known = {name for row in rows for name in row}
     looks: dict[str, Curve] = {}
     for line in (line for panel in chart.panels for line in panel.lines):
         looks.setdefault(line.label, line)
@@ -264,22 +244,29 @@ def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> li
     key = legend(names) if names != [chart.y.label] else None
 
     def look(channel: Any, found: Callable[[Curve], Any]) -> Any:
-        scale = alt.Scale(domain=names, range=[found(looks[name]) for name in names])
-        return channel("l:N", scale=scale, legend=key)
+        return (
+            channel("l:N").scale(domain=names, range=list(map(found, looks.values()))).legend(key)
+        )
 
+    x, y = _axis(chart, "x"), _axis(chart, "y")
     hues = look(alt.Color, lambda line: colour(line.colour))
-    pick = alt.selection_point(name="picked", fields=["l"], bind="legend")
-    told = [
-        alt.Tooltip("l:N", title=" "),
-        alt.Tooltip("x:Q", title=chart.x.label or "input", format=",.6~g"),
-        alt.Tooltip("y:Q", title=chart.y.label, format=",.4~g"),
-        *(alt.Tooltip(f"{n}:N", title=TOLD[n]) for n in TOLD if _SOURCES.get(n, n) in known),
-    ]
-    band = base.mark_area(clip=True).encode(
-        y=alt.Y("a:Q"), y2="b:Q", color=hues, opacity=faded(0.02, 0.2)
+    base = (
+        alt.Chart(alt.NamedData("rows"))
+        .transform_filter("datum.p == panel")
+        .transform_calculate(
+            interval="format(datum.a, ',.3~r') + ' to ' + format(datum.b, ',.3~r')",
+            command=command,
+        )
+        .encode(x=x, y=y, color=hues)
     )
+    layers: list[Any] = []
+    if chart.reference is not None:
+        rule = alt.Chart(alt.InlineData([{"y": chart.reference}]))
+        layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
+    if any("a" in row and row["a"] != row["b"] for row in rows):
+        ends = {"y": alt.Y("a:Q"), "y2": "b:Q"}
+        layers.append(base.mark_area(clip=True).encode(**ends, opacity=faded(0.02, 0.2)))
     lines = base.mark_line(clip=True, strokeWidth=1.8).encode(
-        color=hues,
         strokeDash=look(alt.StrokeDash, lambda line: _DASHES[line.variant % len(_DASHES)]),
         order=alt.OrderValue(0),
         opacity=faded(0.12),
@@ -288,18 +275,23 @@ def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> li
         clip=True, filled=True, size=38, strokeWidth=1.4
     )
     points = points.encode(
-        color=hues,
         stroke=look(alt.Stroke, lambda line: colour(line.colour)),
         shape=look(alt.Shape, marker),
         fillOpacity=alt.FillOpacityValue(1, condition={"test": "datum.h", "value": 0}),
         opacity=faded(0.12),
-        tooltip=told,
+        tooltip=[
+            alt.Tooltip("l:N", title=" "),
+            alt.Tooltip("x:Q", title=chart.x.label or "input", format=",.6~g"),
+            alt.Tooltip("y:Q", title=chart.y.label, format=",.4~g"),
+            *(alt.Tooltip(f"{n}:N", title=TOLD[n]) for n in TOLD if _SOURCES.get(n, n) in known),
+        ],
     )
-    return [*([band] if has_band else []), lines.add_params(pick), points]
+    pick = alt.selection_point(name="picked", fields=["l"], bind="legend")
+    layers += [lines.add_params(pick), points]
+    return finished(layers, [panel.title for panel in chart.panels], {"rows": rows})
 
 
 def _axis(chart: Chart, which: str) -> Any:
-    """Return the x or y encoding of a chart of lines."""
     own, channel = (chart.x, alt.X) if which == "x" else (chart.y, alt.Y)
     values = [v for panel in chart.panels for line in panel.lines for v in getattr(line, which)]
     scale: dict[str, Any] = {}
@@ -316,16 +308,11 @@ def _axis(chart: Chart, which: str) -> Any:
         look["labelExpr"] = among(look["values"], [formats.power(int(v)) for v in look["values"]])
     elif own.kind != "linear" and max(values) > 0:
         scale = {"type": "log"}
-    is_from_zero = own.kind == "linear" and which == "y"
-    return channel(
-        f"{which}:Q",
-        scale=alt.Scale(nice=False, zero=is_from_zero, padding=_PADDING, **scale),
-        axis=alt.Axis(title=own.label or None, **look),
-    )
+    scale |= {"nice": False, "zero": own.kind == "linear" and which == "y", "padding": _PADDING}
+    return channel(f"{which}:Q").scale(**scale).axis(title=own.label or None, **look)
 
 
 def _bars(chart: BarChart) -> dict[str, Any]:
-    """Draw bars from the top down."""
     rows = [
         {"p": index, "n": bar.label, "k": name, "i": place, "v": rounded(part)}
         for index, bars in enumerate(chart.panels.values())
@@ -333,25 +320,17 @@ def _bars(chart: BarChart) -> dict[str, Any]:
         for place, (name, part) in enumerate(bar.parts.items())
     ]
     used = list(dict.fromkeys(str(row["k"]) for row in rows))
+    hues = [colour(index) for index in range(len(used))]
     pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
     bars = (
         alt.Chart(alt.NamedData("rows"))
         .transform_filter("datum.p == panel")
         .mark_bar(clip=True)
         .encode(
-            y=alt.Y("n:N", sort=None, axis=alt.Axis(title=None, labelLimit=_BAR_LABEL, grid=False)),
-            x=alt.X(
-                "v:Q",
-                title=chart.label,
-                axis=alt.Axis(grid=True, tickCount=8),
-                scale=alt.Scale(nice=False),
-            ),
+            y=alt.Y("n:N", sort=None).axis(title=None, labelLimit=_BAR_LABEL, grid=False),
+            x=alt.X("v:Q", title=chart.label).axis(grid=True, tickCount=8).scale(nice=False),
             order="i:O",
-            color=alt.Color(
-                "k:N",
-                scale=alt.Scale(domain=used, range=[colour(i) for i in range(len(used))]),
-                legend=legend(used, _BAR_LABEL),
-            ),
+            color=alt.Color("k:N").scale(domain=used, range=hues).legend(legend(used, _BAR_LABEL)),
             opacity=faded(0.15),
             tooltip=[
                 alt.Tooltip("n:N", title=" "),

@@ -9,8 +9,8 @@ import pytest
 from gpubench import registry
 from gpubench.core.version import SourceTree, version_of
 from gpubench.devices import Device
+from gpubench.evidence.declared import version_of as version_of_record
 from gpubench.evidence.pooling import pool
-from gpubench.evidence.versions import version_of as version_of_record
 from gpubench.studies import runner
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import load_study

@@ -298,13 +298,12 @@ NAMELESS = ("evidence", "report", "choose", "compare", "cli")
 # steps, advice about searches, keys of files. It may only shrink.
 ALLOWED = {
     "evidence/bounds.py": "records",
-    "evidence/declared.py": "destination simulation workload-step",
+    "evidence/declared.py": "destination simulation workload workload-step",
     "evidence/files.py": "records",
     "evidence/frame.py": "per_cell ranks",
     "evidence/inputs.py": "simulation",
     "evidence/records.py": "destination distribution kept moved nulls order particles per_cell"
     " periodic ranks record_bytes records",
-    "evidence/versions.py": "workload",
     "report/cells.py": "moved periodic ranks workload",
     "report/machines.py": "ranks",
     "report/maps.py": "distribution order particles per_cell",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpubench import report
 from gpubench.evidence import calibration
-from gpubench.report.calibrations import page as page_of
+from gpubench.report.background import calibration_page as page_of
 from gpubench.report.sources import sort_out
 
 NAMES = (

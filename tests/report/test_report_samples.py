@@ -14,7 +14,7 @@ from report_pages import STUDY, Page, cpu_results, record, results, run_of, writ
 
 from gpubench import report
 from gpubench.evidence.records import make_record
-from gpubench.report import document, environment, formats, published, study_charts, tables, verdict
+from gpubench.report import background, document, formats, published, study_charts, tables, verdict
 from gpubench.report.document import Told
 from gpubench.report.machines import Machine, machines
 
@@ -82,7 +82,7 @@ def test_the_overhead_is_that_of_the_same_mode_and_run() -> None:
 
 def shown_of(machine: Machine) -> dict[str, str]:
     """Return what the table of machines has of one, by its columns."""
-    table = environment.table([machine])
+    table = background.machines_table([machine])
     return dict(zip(table.columns[1:], (item.text for item in table.rows[0].items), strict=True))
 
 

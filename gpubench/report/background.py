@@ -1,0 +1,149 @@
+"""What stands beside the studies: machines, coverage of intervals, calibrations of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from gpubench.base.numbers import digits, percent
+from gpubench.evidence.calibration import Calibration
+from gpubench.evidence.coverage import Coverage, coverage
+from gpubench.evidence.pooling import SHORT_MS
+from gpubench.report import formats
+from gpubench.report.cells import overhead_ms
+from gpubench.report.machines import Machine
+from gpubench.report.pages import NOTHING, Item, Page, Section, Table, number, words
+
+_ENOUGH = 2  # runs before, from which on it is known how far apart runs are
+_COVERAGE_NOTES = (
+    "A run is a day or a card of its own. Each time of a run is compared with the interval that all"
+    " runs before it give for the same version of the code. One run alone does not know how far"
+    " another may be, so its intervals hold the spread of its own samples only.",
+    "Furthest: the later time over that of the runs before.",
+)
+_CALIBRATION_NOTE = (
+    "Pairs of processes of one code were measured, and comparisons drawn from them; a false alarm"
+    " calls the code slower than itself. Alone: false alarms among comparisons that have no pair in"
+    " common. Found: the slow-down that is found 9 times in 10, in the worst measurement and in how"
+    " many. The calibration's file has each."
+)
+_MACHINES_NOTES = (
+    "Driver, host and libraries are those of the newest run; results files have all of each run.",
+    "Overhead is what a warm sample of nothing takes; each sample holds it once, and none is taken"
+    " off.",
+)
+# What is shown of a device or a host, and how.
+_WRITTEN: Mapping[str, Callable[[Any], str]] = {
+    "cpu": str, "cores": "{} cores".format, "driver": "driver {}".format,
+    "cuda_toolkit": "CUDA {}".format, "memory_bytes": formats.size, "os": str,
+    "python": "Python {}".format,
+}  # fmt: skip
+
+
+def machines_table(machines: Sequence[Machine]) -> Table:
+    """Return a row for each machine: device, host, libraries, and what was measured of each."""
+    return Table.of(
+        "Machines",
+        machines,
+        ("Device", lambda machine: machine.device.name),
+        {
+            "Measured": lambda machine: words(machine.dates),
+            "Driver, memory": lambda machine: words(_of(machine.environment["device"])),
+            "Host": lambda machine: words(_of(machine.environment["host"])),
+            "Libraries": lambda machine: words(_versions(machine.environment["libraries"])),
+            "Copy, GB/s": lambda machine: _span(
+                run.environment.get("copy_bandwidth_gb_s") for run in machine.runs
+            ),
+            "Overhead, ms": lambda machine: _span(
+                overhead_ms(run.environment).get("hot") for run in machine.runs
+            ),
+        },
+        _MACHINES_NOTES,
+    )
+
+
+def _of(known: Mapping[str, Any]) -> str:
+    return ", ".join(w(known[n]) for n, w in _WRITTEN.items() if known.get(n) is not None)
+
+
+def _versions(libraries: Mapping[str, str | None]) -> str:
+    known = [f"{name} {version}" for name, version in libraries.items() if version is not None]
+    return formats.listing(known or [formats.DASH])
+
+
+def _span(values: Iterable[float | None]) -> Item:
+    known = [value for value in values if value is not None]
+    return Item(formats.span(known)) if known else NOTHING
+
+
+def coverage_page(machines: Sequence[Machine]) -> Page:
+    """Return how often later runs fell inside; without sections where no two measured the same."""
+    sections = []
+    told = []
+    for machine in machines:
+        rows, name = coverage(machine.runs), machine.device.name
+        judged = [row for row in rows if row.runs >= _ENOUGH]
+        tests = sum(len(row.tests) for row in judged)
+        if tests:
+            told.append(f"{name}: {sum(row.inside for row in judged):,} of {tests:,} times")
+        elif rows:
+            told.append(f"{name}: two runs, of which the second cannot judge the first")
+        if rows:
+            sections.append(Section(title=name, level=2, tables=[_coverage(rows)]))
+    lead = f"How often a later run fell inside a 95 % interval of earlier ones. {'; '.join(told)}."
+    return Page("coverage", "Coverage: do the intervals hold?", lead, sections)
+
+
+def _coverage(rows: Sequence[Coverage]) -> Table:
+    return Table.of(
+        "Later runs inside earlier intervals",
+        rows,
+        ("Mode", lambda row: row.mode),
+        {
+            "Device time": lambda row: words(
+                f"{'below' if row.is_short else 'from'} {SHORT_MS:g} ms"
+            ),
+            "Runs before": lambda row: str(row.runs),
+            "Times": lambda row: f"{len(row.tests):,}",
+            "Inside": lambda row: number(row.inside / len(row.tests), formats.percent),
+            "Furthest": lambda row: words(
+                digits(row.worst.ratio), f"{row.worst.record.algorithm} {row.worst.record.form}"
+            ),
+        },
+        _COVERAGE_NOTES,
+    )
+
+
+def calibration_page(found: Sequence[Calibration]) -> Page:
+    """Return how often comparisons of a code with itself were wrong, in the order given."""
+    alarms = "; ".join(
+        f"{each.environment['device']['name']}: {percent(each.verdicts.false_alarms)} false alarms"
+        for each in found
+    )
+    table = Table.of(
+        "Each calibration",
+        found,
+        ("Machine", lambda each: each.environment["device"]["name"]),
+        {
+            "Study": lambda each: words(each.study),
+            "Begun": lambda each: words(each.started[0][:10]),
+            "Pairs": lambda each: str(len(each.started)),
+            "Comparisons": lambda each: f"{each.verdicts.comparisons:,}",
+            "Threshold": lambda each: percent(each.verdicts.threshold),
+            "False alarms": lambda each: percent(each.verdicts.false_alarms),
+            "Inconclusive": lambda each: percent(each.verdicts.cannot_tell),
+            "Alone": lambda e: f"{e.verdicts.separate_alarms} of {e.verdicts.separate}",
+            "Found": _found,
+        },
+        [_CALIBRATION_NOTE],
+    )
+    title = "Calibration: false alarms and detectable slow-downs"
+    sections = [Section(tables=[table])] if found else []
+    return Page("calibration", title, f"A code against itself. {alarms}.", sections)
+
+
+def _found(each: Calibration) -> str:
+    smallest = [rates.smallest for rates in each.verdicts.cells.values()]
+    known = [value for value in smallest if value is not None]
+    where = f"{len(known)} of {len(smallest)}"
+    return f"{percent(max(known))} in {where}" if known else where
