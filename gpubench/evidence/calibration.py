@@ -133,8 +133,8 @@ def calibrations(machine: str) -> list[Calibration]:
     folders = [paths.PACKAGE / "calibration", Path("results/local/calibration")]
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")
-    places = [folder / machine for folder in folders]
-    found = [load(path) for place in places for path in bounds.only_ours(place.glob("*.json*"))]
+    inside = (bounds.only_ours((folder / machine).glob("*.json*")) for folder in folders)
+    found = [load(path) for files in inside for path in files]
     return sorted(found, key=lambda each: list(each.started))
 
 

@@ -16,7 +16,7 @@ from gpubench import problems
 from gpubench.evidence import inputs
 from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
-from gpubench.evidence.pooling import Measurement, by_device, pool
+from gpubench.evidence.pooling import by_device, pool
 from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
@@ -63,6 +63,7 @@ def frame_of(ranked: Iterable[Sequence[Ranked]]) -> pd.DataFrame:
 def row_of(each: Ranked) -> dict[str, Any]:
     """Return the columns of one measurement, see `frame`."""
     record, environment = each.measurement.record, each.measurement.results.environment
+    moved, ms, bandwidth = record.bytes_moved, record.median_ms, environment["copy_bandwidth_gb_s"]
     standings: dict[str, Any] = {}
     for prefix, standing in (("", each.in_mode), ("device_", each.by_device_time)):
         standings[f"{prefix}rank"] = standing and standing.rank
@@ -88,21 +89,13 @@ def row_of(each: Ranked) -> dict[str, Any]:
         "timings": len(each.measurement.timings),
         "version": each.measurement.version,
         "is_older": each.measurement.is_older,
-        "bound": share_of_bound(each.measurement),
+        "bound": moved / (ms * 1e6) / bandwidth if moved and ms and bandwidth else None,
         "lost": lost(record),
         **standings,
         "workspace_bytes": record.workspace_bytes,
         "key": record.key,
         "file": str(each.measurement.results.path),
     }
-
-
-def share_of_bound(measured: Measurement) -> float | None:
-    """Return the least traffic over time, as a share of the copy bandwidth; None if unknown."""
-    record, bandwidth = measured.record, measured.results.environment["copy_bandwidth_gb_s"]
-    if not (record.bytes_moved and record.median_ms and bandwidth):
-        return None
-    return float(record.bytes_moved / (record.median_ms * 1e6) / bandwidth)
 
 
 def command_of(record: Record) -> str:

@@ -88,9 +88,8 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
             for name in {**a, **b}:
                 x, y = a.get(name), b.get(name)
                 is_memory = (condition, name) == ("host", "memory_bytes")
-                if is_memory and x and y and abs(x - y) <= SAME_MEMORY * x:
-                    continue
-                if x != y:
+                is_alike = is_memory and x and y and abs(x - y) <= SAME_MEMORY * x
+                if x != y and not is_alike:
                     return f"{condition} {name}: {x}, and {y}"
         elif a != b:
             return f"{condition}: {a}, and {b}"

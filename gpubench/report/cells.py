@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from gpubench.core.version import version_of
 from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.frame import command_of, row_of
+from gpubench.evidence.pooling import STATUSES, hashable
 from gpubench.evidence.pooling import grouped as grouped
-from gpubench.evidence.pooling import hashable
 from gpubench.evidence.ranking import MODES, Ranked, Standing, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
@@ -126,10 +126,8 @@ class MeasurementRow:
     @property
     def is_short(self) -> bool:
         """Whether samples are so short that what a measurement adds shows in them, if known."""
-        known = overhead_ms(self.ranked.measurement.results.environment).get(self.mode)
-        if not self.ok or known is None:
-            return False
-        return bool(self.median_ms * self.record.batch < LONG * known)
+        known = overhead_ms(self.ranked.measurement.results.environment).get(self.mode) or 0.0
+        return self.ok and bool(self.median_ms * self.record.batch < LONG * known)
 
     @property
     def reported(self) -> dict[str, Any]:
@@ -179,16 +177,14 @@ class MeasurementRow:
 
 def overhead_ms(environment: Mapping[str, Any]) -> Mapping[str, float | None]:
     """Return what a sample of nothing takes in each mode; older results know it of hot ones."""
-    known: Mapping[str, float | None] = environment.get(
-        "overhead_ms", {"hot": environment.get("empty_launch_ms")}
-    )
+    older = {"hot": environment.get("empty_launch_ms")}
+    known: Mapping[str, float | None] = environment.get("overhead_ms", older)
     return known
 
 
 def shown(cells: Iterable[MeasurementRow]) -> MeasurementRow:
     """Return which of several modes is shown: what is wrong, else the first of MODES timed."""
-    order = ("wrong", "ok", "failed", "skipped")
-    return min(cells, key=lambda cell: (order.index(cell.status), MODES.index(cell.mode)))
+    return min(cells, key=lambda cell: (STATUSES.index(cell.status), MODES.index(cell.mode)))
 
 
 def phases_of(cells: Sequence[MeasurementRow]) -> list[str]:

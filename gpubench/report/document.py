@@ -150,11 +150,9 @@ def _answers(
     for task, figure, found in drawn if in_full else ():
         section = Section(title=task.capitalize(), level=2, style="half", figures=[figure])
         if found:
-            where = [found.slower_at] if found.slower_at else []
-            section = replace(
-                section, verdict=f"Take {found.take}", tables=[found.costs], sentences=where
-            )
-        shown.append(section)
+            section = replace(section, verdict=f"Take {found.take}", tables=[found.costs])
+        where = [found.slower_at] if found and found.slower_at else []
+        shown.append(replace(section, sentences=where))
     return shown
 
 

@@ -23,8 +23,7 @@ def power(number: int) -> str:
 
 def count(number: int) -> str:
     """Write a count with its plain value: 2²⁰ (1,048,576)."""
-    short = power(number)
-    plain = f"{number:,}"
+    short, plain = power(number), f"{number:,}"
     return plain if short == plain else f"{short} ({plain})"
 
 

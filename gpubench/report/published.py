@@ -112,9 +112,6 @@ def variants(run: StudyRun, published: Published) -> tuple[Forms, Forms]:
     return paper, {name: run.winner(cells.get(name, ())) for name in names}
 
 
-# Tables of a study's page.
-
-
 def as_published(published: Published) -> Table:
     """Return the table as published."""
     axis = AXES[published.row_axis]
@@ -184,9 +181,6 @@ def _columns(published: Published, labels: Sequence[str]) -> list[str]:
     return [head, *(AXES[published.column_axis].say(c) for c in published.columns)]
 
 
-# What is said.
-
-
 def claim(run: StudyRun) -> list[str]:
     """Set the ratio of two columns beside what the paper claims of it, if it claims any."""
     published = run.study.published
@@ -222,8 +216,6 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     theirs = [over.theirs / under.theirs for over, under in pairs]
     return theirs, [over.here / under.here for over, under in pairs if over.here and under.here]
 
-
-# Rows of the front page.
 
 HEADINGS = ("Row", "Published", "Measured, variant of the paper", "Measured, best variant")
 BELOW = (

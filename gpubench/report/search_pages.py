@@ -150,9 +150,6 @@ def _launched(searches: Searches) -> Section:
     return Section(title=tables.LAUNCHED, tables=found, notes=notes if found else ())
 
 
-# Libraries.
-
-
 def libraries_verdict(searches: Searches) -> str:
     """Say where others win, or that ours are first: libraries, then their sorts in our searches."""
     one, several = "our query over a library's sort", "our query over libraries' sorts"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.evidence.crossover import Ratio
+from gpubench.evidence.pooling import STATUSES
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
@@ -260,10 +261,9 @@ def troubles(run: StudyRun) -> Table:
     """Return what has no time, one row for each status and reason."""
     records = [record for record in run.records if record.status != "ok"]
     groups = grouped(records, lambda record: (record.status, str(record.reason)))
-    rank = ("wrong", "failed", "skipped")
     return Table.of(
         "Measurements without a time",
-        sorted(groups.items(), key=lambda each: rank.index(each[0][0])),
+        sorted(groups.items(), key=lambda each: STATUSES.index(each[0][0])),
         ("Status", lambda each: each[0][0]),
         {
             "Count": lambda each: str(len(each[1])),

@@ -305,7 +305,6 @@ ALLOWED = {
     "evidence/records.py": "destination distribution kept moved nulls order particles per_cell"
     " periodic ranks record_bytes records",
     "report/cells.py": "moved periodic ranks workload",
-    "report/machines.py": "ranks",
     "report/maps.py": "distribution order particles per_cell",
     "report/rankings.py": "moved",
     "report/scans.py": "decomposition moved ranks time_step workload",
