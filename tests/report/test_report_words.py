@@ -12,7 +12,7 @@ from gpubench.base import paths
 from gpubench.evidence.results import Results
 from gpubench.report.sources import sort_out
 
-FRONT, BEFORE, MOST = 400, 150, 1200  # words on the front page, before a figure, on any page
+FRONT, BEFORE, MOST = 400, 150, 1300  # words on the front page, before a figure, on any page
 MOST_BYTES = 400_000  # for each machine on a page
 BESIDE = ("simulations", "checks", "calibration")
 
