@@ -7,7 +7,8 @@ from functools import cache
 
 from gpubench.base.paths import PACKAGE
 
-ROLES = ("choose", "choose-sort", "compare")  # the commands that have a study of their own
+# The commands that have a study of their own, and what says how far apart runs are.
+ROLES = ("choose", "choose-sort", "compare", "spread")
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import numpy as np
 
 from gpubench.base import gpus
 from gpubench.base.errors import UserError
+from gpubench.base.roles import study_for
 from gpubench.base.user_cache import remembered
 from gpubench.choose import evidence
 from gpubench.choose.evidence import InputPoint, Known, MachineName, Setting, matrix
@@ -106,14 +106,15 @@ class Chooser:
     """Answers questions from results of one machine.
 
     found: results of studies; those of other algorithms than neighbour searches are ignored.
+    are_default: whether other runs of the same device tell how far apart runs are.
 
     Raises UserError where they are of several machines, or of no neighbour search.
     """
 
-    def __init__(self, found: Sequence[results.Results]) -> None:
+    def __init__(self, found: Sequence[results.Results], are_default: bool = False) -> None:
         self.machine, of_machine = evidence.machine(found)
         self.files = [result.path for result in of_machine]
-        every = pool(of_machine)
+        every = pool(of_machine, evidence.repeats(self.machine.device) if are_default else ())
         measured = current(every)
         older = len(every) - len(measured)
         self._left_out = [f"left out: {older:,} measurements of older code"] if older else []
@@ -131,7 +132,7 @@ class Chooser:
 
         backend: cuda or opencl; by default CUDA's where there are both.
         """
-        return cls(evidence.files(paths, backend))
+        return cls(evidence.files(paths, backend), not paths)
 
     def known(self, task: str, called_from: str = GRAPH) -> tuple[TimeModel, Validation]:
         """Return what interpolates the times of a task, and what its advice is worth."""
@@ -212,7 +213,8 @@ def chooser_for(task: str, called_from: str, given: Sequence[Path], backend: str
     """
     if given:
         return Chooser.load(given, backend)
-    paths = itertools.chain(*evidence.default_files())
+    studies = (evidence.STUDY, study_for("spread"))
+    paths = (path for study in studies for of in evidence.default_files(study) for path in of)
     try:
         content = [part for path in paths for part in (bytes(path), path.read_bytes())]
     except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -167,6 +168,12 @@ def default_files(study: str = STUDY) -> list[list[Path]]:
         [path for place in sorted(folder.glob("*")) for path in results.files_of(place, study)]
         for folder in (LOCAL, paths.measured_folder())
     ]
+
+
+def repeats(device: str) -> list[results.Results]:
+    """Return what says how far apart runs on a device are, of here and of what came along."""
+    found = map(results.load, itertools.chain(*default_files(study_for("spread"))))
+    return [each for each in found if each.environment["device"]["name"] == device]
 
 
 def _of_backend(found: Iterable[results.Results], backend: str | None) -> list[results.Results]:

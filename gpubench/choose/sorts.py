@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpubench.base.roles import study_for
 from gpubench.choose.chooser import Answer
-from gpubench.choose.evidence import Known, compared, files, machine
+from gpubench.choose.evidence import Known, compared, files, machine, repeats
 from gpubench.choose.model import Margin, TimeEstimate
 from gpubench.choose.question import NO_GRAPHS, SortQuestion
 from gpubench.evidence.pooling import pool
@@ -25,8 +25,11 @@ def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -
     size. Raises UserError where there are no results, or of several machines.
     """
     where, found = machine(files(given, backend, STUDY))
+    beside = () if given else repeats(where.device)
     plain = {**PLAIN, "value_bytes": question.value_bytes, "key_type": question.key_type}
-    asked = [m for m in pool(found) if all(m.record.at(axis) == plain[axis] for axis in plain)]
+    asked = [
+        m for m in pool(found, beside) if all(m.record.at(axis) == plain[axis] for axis in plain)
+    ]
     times, way = compared(asked, question.called_from)
     by_subject: dict[Variant, dict[int, Known]] = {}
     for measured, time in times:

@@ -131,9 +131,15 @@ def started(environment: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(environment["started"])
 
 
-def pool(results: Iterable[Results]) -> list[Measurement]:
-    """Return the measurements of one machine, in the order in which they were first made."""
-    return pool_timings(timings_of(results))
+def pool(results: Iterable[Results], beside: Iterable[Results] = ()) -> list[Measurement]:
+    """Return the measurements of one machine, in the order in which they were first made.
+
+    beside: other results of it, which only say how far apart runs are.
+    """
+    own = list(results)
+    shown = {id(each) for each in own}
+    found = pool_timings(timings_of([*own, *beside]))
+    return [each for each in found if id(each.timings[0].results) in shown]
 
 
 def timings_of(results: Iterable[Results]) -> Iterator[Timing]:
@@ -305,13 +311,13 @@ def _spread(timings: Sequence[Timing], regimes: _Regimes) -> float:
     which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. What is known of
     one run alone says only how far its own timings are off, by 1 / sqrt(2) times their difference.
     """
-    own, every, *known = [regimes.spreads.get(each) for each in regimes.of(timings)] or [None, None]
-    between = max((each for each in known if each is not None), default=None)
-    if own is None and between is None:
-        own = every
-    runs = len({timing.run for timing in timings})
-    alone = (own or 0.0) / math.sqrt(2 * len(timings))
-    return max(alone, (between or 0.0) * math.sqrt((1 + 1 / runs) / 2))
+    known = [regimes.spreads.get(each) for each in regimes.of(timings)] or [None] * 4
+    between = max((each for each in known[2:] if each is not None), default=None)
+    if between is not None:
+        runs = len({timing.run for timing in timings})
+        return between * math.sqrt((1 + 1 / runs) / 2)
+    alone = next((each for each in known[:2] if each is not None), 0.0)
+    return alone / math.sqrt(2 * len(timings))
 
 
 def _half_width(ends: Sequence[tuple[float, float]]) -> float:

@@ -915,3 +915,28 @@ def test_that_there_is_no_evidence_is_remembered(tmp_path, monkeypatch):
         with pytest.raises(UserError, match="no results"):
             chooser_for("list", "python", [], "nothing")
     assert asked == [([], "nothing")]
+
+
+def test_other_runs_of_the_device_widen_intervals_and_are_no_answers(tmp_path, monkeypatch):
+    """Of the study that says how far apart runs are, times enter no table."""
+    monkeypatch.setattr(paths, "measured_folder", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found = [results(*grid(THREE, SIZES, OCCUPANCIES))]
+    device = found[0].environment["device"]["name"]
+    apart = [
+        results(
+            *(
+                record("quick-to-start", ms * factor, n, 4, study="again", width=1e-4)
+                for n, ms in zip(range(8, 28), [0.05] * 20, strict=True)
+            ),
+            started=f"2026-03-0{day}T00:00:00Z",
+        )
+        for day, factor in ((1, 1.0), (2, 1.2))
+    ]
+    monkeypatch.setattr(evidence, "repeats", lambda name: apart if name == device else [])
+    alone, wider = (Chooser(found, are_default=each) for each in (False, True))
+    question = Question(30_000, 3)
+    one, other = (each.choose(question).best for each in (alone, wider))
+    assert one.ms == other.ms
+    assert other.measured > one.measured + 0.1
+    assert wider.files == alone.files

@@ -69,9 +69,13 @@ def test_holds_every_source_file(wheel):
         for path in sources
     }
     expected.add("gpubench/LICENSE")  # which exported sources carry
-    shipped = (ROOT / "results" / "measured").glob("*/*-regimes*.json.gz")
-    expected |= {f"gpubench/measured/{path.parent.name}/{path.name}" for path in shipped}
+    for study in ("regimes", "again"):
+        shipped = (ROOT / "results" / "measured").glob(f"*/*-{study}*.json.gz")
+        expected |= {f"gpubench/measured/{path.parent.name}/{path.name}" for path in shipped}
     assert packed == expected
+
+
+NEEDED = [f"2026-01-31-abc1234-{name}.json.gz" for name in ("regimes", "regimes-2", "again")]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +88,7 @@ def with_results(tmp_path_factory):
         shutil.copy(ROOT / name, folder / name)
     machine = folder / "results" / "measured" / "nvidia-h200"
     machine.mkdir(parents=True)
-    for name in ("2026-01-31-abc1234-regimes.json.gz", "2026-01-31-abc1234-regimes-2.json.gz"):
+    for name in NEEDED:
         (machine / name).write_text("{}")
     (machine / "2026-01-31-abc1234-dpd-step.json.gz").write_text("{}")
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")]
@@ -98,12 +102,11 @@ def with_results(tmp_path_factory):
 
 def test_brings_the_results_that_choose_needs(with_results):
     packed, unpacked = with_results
-    names = {"2026-01-31-abc1234-regimes.json.gz", "2026-01-31-abc1234-regimes-2.json.gz"}
     assert {n for n in packed if "/measured/" in n} == {
-        f"gpubench/measured/nvidia-h200/{name}" for name in names
+        f"gpubench/measured/nvidia-h200/{name}" for name in NEEDED
     }
     assert {n for n in unpacked if n.startswith("results/")} == {
-        f"results/measured/nvidia-h200/{name}" for name in names
+        f"results/measured/nvidia-h200/{name}" for name in NEEDED
     }
 
 
