@@ -285,7 +285,7 @@ class TimeModel:
         return float(off.max())
 
     def ranked(self, place: InputPoint) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
-        """Return the fastest on an input, the margins of all others to it, and who is no candidate.
+        """Return the fastest on an input, the margins of others to it, and what is no candidate.
 
         An interval spans the error of interpolation, of the time or of the ratio, and the
         intervals of the measurements around, each by its weight.

@@ -59,7 +59,7 @@ class Fault(NamedTuple):
 
     @property
     def kind(self) -> FaultKind:
-        """Broken where base is right, mended where head is, wrong where neither is."""
+        """The kind: where base is right, where head is, and where neither is."""
         return "broken" if self.base is None else "mended" if self.head is None else "wrong"
 
 

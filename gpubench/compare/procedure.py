@@ -48,7 +48,7 @@ class Comparison:
     head: str = "head"
 
     def faults(self, kind: files.FaultKind) -> list[files.Fault]:
-        """Return the cells that are broken, wrong or mended."""
+        """Return the cells with a fault of a kind."""
         return [fault for fault in self.matched.faults if fault.kind == kind]
 
     @property

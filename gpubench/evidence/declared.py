@@ -79,8 +79,9 @@ def _overruled(found: Declared, algorithm: str) -> Declared:
 
 @cache
 def legacy() -> dict[str, Any]:
-    """Return what earlier results do not say of themselves: `declared`, `overruled`, `figures`."""
-    return tomllib.loads(LEGACY.read_text(encoding="utf-8"))
+    """Return what earlier results do not say of themselves; of each commit, the `versions`."""
+    found = tomllib.loads(LEGACY.read_text(encoding="utf-8"))
+    return found | {"versions": json.loads(VERSIONS.read_text(encoding="utf-8"))}
 
 
 def subject_of(record: Record) -> tuple[str, str, str]:
@@ -98,11 +99,5 @@ def version_of(record: Record, environment: Mapping[str, Any]) -> str:
     own = record.version
     if own is None and not environment["dirty"]:
         commit = (environment["commit"] or "")[:7]
-        own = _older().get(commit, {}).get(" ".join(subject_of(record)).strip())
+        own = legacy()["versions"].get(commit, {}).get(" ".join(subject_of(record)).strip())
     return f"{own or environment['code_hash']} {record.library or ''}".strip()
-
-
-@cache
-def _older() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = json.loads(VERSIONS.read_text(encoding="utf-8"))
-    return found

@@ -2,12 +2,8 @@
 
 A *measurement* is one thing timed on one input in one mode on one machine: everything that
 identifies a record but the sweep of the study and the draw of the input. docs/measuring.md says
-which of its timings count and by what their interval is widened; besides,
-
-- a wrong answer counts before a time, a time before a failure, a failure before a skip;
-- an interval is widened by the larger of the spread between runs of its algorithm and that of the
-  inputs that the most runs timed; as long as there is neither, by that between timings of one run,
-  of the study if it repeats enough, else of the machine.
+which of its timings count, `Regimes` and `_spread` by what their interval is widened. A wrong
+answer counts before a time, a time before a failure, a failure before a skip.
 """
 
 from __future__ import annotations
@@ -82,7 +78,8 @@ class Measurement(NamedTuple):
     how many records of older code or of failed attempts do not count. spread: the half-width, as
     a logarithm, by which the interval was widened; 0 where nothing is known of it. is_older:
     whether the study has a newer version of what is timed, on other inputs. is_short: whether
-    launches from Python may decide on its time on some host.
+    launches from Python may decide on its time on some host. is_known: whether the interval holds
+    how far apart runs are.
     """
 
     record: AnyRecord
@@ -92,6 +89,7 @@ class Measurement(NamedTuple):
     spread: float
     is_older: bool
     is_short: bool
+    is_known: bool
 
     @property
     def version(self) -> str:
@@ -159,7 +157,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
         if isinstance(record, Ok):  # others may not know of their library
             newest[record.study, *subject_of(record)] = timing.version
     counted = [_that_count(own) for own in found.values()]
-    regimes = _Regimes([timings for timings, _ in counted])
+    regimes = Regimes([timings for timings, _ in counted])
     return [_pooled(timings, replaced, regimes, newest) for timings, replaced in counted]
 
 
@@ -177,8 +175,14 @@ def current(measured: Sequence[Measurement]) -> list[Measurement]:
     return [each for each in measured if id(each) in found]
 
 
-class _Regimes:
-    """What regime timings are in, and the spread of each; see `spread_between`."""
+class Regimes:
+    """What regime timings are in, and by how much two timings in each differ, as a logarithm.
+
+    In 95 % of the cases that were repeated they differ by less than `spreads`; nothing is assumed
+    about the distribution. Between runs all pairs count, for all algorithms those of what the most
+    runs timed; of one run each timing with the next. A regime with fewer than FEWEST_PAIRS pairs
+    has no entry.
+    """
 
     def __init__(self, measured: Sequence[Sequence[Timing]]) -> None:
         times = ((own[0].record, own[0].record.median_ms) for own in measured if own)
@@ -228,17 +232,6 @@ class _Regimes:
         }
 
 
-def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
-    """Return, for each regime, by how much two timings of one measurement differ, as a logarithm.
-
-    In 95 % of the cases that were repeated they differ by less; nothing is assumed about the
-    distribution. Between runs all pairs count, for all algorithms those of the measurements that
-    the most runs timed; of one run each timing with the next. A regime with fewer than FEWEST_PAIRS
-    pairs has no entry. Of few runs the spread is known the worse, see `_few`.
-    """
-    return _Regimes(list(measured)).spreads
-
-
 def _few(runs: int) -> float:
     """Return by how much the spread between so few runs may be too small; 1 of one run alone.
 
@@ -277,17 +270,17 @@ def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
 def _pooled(
     timings: Sequence[Timing],
     replaced: int,
-    regimes: _Regimes,
+    regimes: Regimes,
     newest: Mapping[tuple[str, ...], str],
 ) -> Measurement:
     first = timings[0]
     times = [timing.record for timing in timings if isinstance(timing.record, Ok)]
     n = len(times)
-    spread = _spread(timings, regimes)
-    is_short = regimes.is_short(first.record)
+    spread, is_known = _spread(timings, regimes)
     is_older = n > 0 and first.version != newest[first.record.study, *subject_of(first.record)]
+    known = is_older, regimes.is_short(first.record), is_known
     if not times or min(t.median_ms for t in times) <= 0 or (n == 1 and not spread):
-        return Measurement(first.record, first.results, timings, replaced, 0.0, is_older, is_short)
+        return Measurement(first.record, first.results, timings, replaced, 0.0, *known)
     center = sum(math.log(t.median_ms) for t in times) / n
     # Half-widths of independent timings add up as the squares do.
     below = _half_width([(t.median_ms, t.ci95_low_ms) for t in times])
@@ -301,11 +294,11 @@ def _pooled(
         ci95_high_ms=math.exp(center + math.hypot(above, spread)),
         particle_steps_per_s=rate and rate * (times[0].median_ms / median_ms),
     )
-    return Measurement(record, first.results, timings, replaced, spread, is_older, is_short)
+    return Measurement(record, first.results, timings, replaced, spread, *known)
 
 
-def _spread(timings: Sequence[Timing], regimes: _Regimes) -> float:
-    """Return by what the interval of pooled timings is widened, as a logarithm.
+def _spread(timings: Sequence[Timing], regimes: Regimes) -> tuple[float, bool]:
+    """Return by what the interval of pooled timings is widened, and if that is between runs.
 
     A single timing and a later one differ by the spread between runs; of the mean of n runs,
     which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. What is known of
@@ -315,9 +308,9 @@ def _spread(timings: Sequence[Timing], regimes: _Regimes) -> float:
     between = max((each for each in known[2:] if each is not None), default=None)
     if between is not None:
         runs = len({timing.run for timing in timings})
-        return between * math.sqrt((1 + 1 / runs) / 2)
+        return between * math.sqrt((1 + 1 / runs) / 2), True
     alone = next((each for each in known[:2] if each is not None), 0.0)
-    return alone / math.sqrt(2 * len(timings))
+    return alone / math.sqrt(2 * len(timings)), False
 
 
 def _half_width(ends: Sequence[tuple[float, float]]) -> float:

@@ -7,18 +7,18 @@ from typing import Any
 
 from gpubench.base.numbers import digits, percent
 from gpubench.evidence.calibration import Calibration
-from gpubench.evidence.coverage import Coverage, coverage
-from gpubench.evidence.pooling import SHORT_MS
+from gpubench.evidence.coverage import Test, coverage
+from gpubench.evidence.pooling import SHORT_MS, grouped
 from gpubench.report import formats
 from gpubench.report.cells import overhead_ms
 from gpubench.report.machines import Machine
 from gpubench.report.pages import NOTHING, Item, Page, Section, Table, number, words
 
-_ENOUGH = 2  # runs before, from which on it is known how far apart runs are
 _COVERAGE_NOTES = (
     "A run is a day or a card of its own. Each time of a run is compared with the interval that all"
-    " runs before it give for the same version of the code. One run alone does not know how far"
-    " another may be, so its intervals hold the spread of its own samples only.",
+    " runs before it give for the same version of the code. Spread known: several of them say how"
+    " far apart runs are, of the algorithm or of others; else an interval holds the spread of its"
+    " own samples only.",
     "Furthest: the later time over that of the runs before.",
 )
 _CALIBRATION_NOTE = (
@@ -78,37 +78,36 @@ def _span(values: Iterable[float | None]) -> Item:
 
 def coverage_page(machines: Sequence[Machine]) -> Page:
     """Return how often later runs fell inside; without sections where no two measured the same."""
-    sections = []
-    told = []
+    sections, told = [], []
     for machine in machines:
-        rows, name = coverage(machine.runs), machine.device.name
-        judged = [row for row in rows if row.runs >= _ENOUGH]
-        tests = sum(len(row.tests) for row in judged)
+        tests, name = coverage(machine.runs), machine.device.name
+        for known, own in grouped(tests, lambda test: test.before.is_known).items():
+            inside = f"{sum(test.is_inside for test in own):,} of {len(own):,} times"
+            told.append(f"{name}, spread between runs {'' if known else 'not '}known: {inside}")
         if tests:
-            told.append(f"{name}: {sum(row.inside for row in judged):,} of {tests:,} times")
-        elif rows:
-            told.append(f"{name}: two runs, of which the second cannot judge the first")
-        if rows:
-            sections.append(Section(title=name, level=2, tables=[_coverage(rows)]))
+            sections.append(Section(title=name, level=2, tables=[_coverage(tests)]))
     lead = f"How often a later run fell inside a 95 % interval of earlier ones. {'; '.join(told)}."
     return Page("coverage", "Coverage: do the intervals hold?", lead, sections)
 
 
-def _coverage(rows: Sequence[Coverage]) -> Table:
+def _coverage(tests: Sequence[Test]) -> Table:
+    def furthest(own: Sequence[Test]) -> Item:
+        worst = max(own, key=lambda test: max(test.ratio, 1 / test.ratio))
+        return words(digits(worst.ratio), f"{worst.record.algorithm} {worst.record.form}")
+
+    found = grouped(tests, lambda t: (t.record.mode, t.before.is_short, t.before.is_known))
     return Table.of(
         "Later runs inside earlier intervals",
-        rows,
-        ("Mode", lambda row: row.mode),
+        sorted(found.items()),
+        ("Mode", lambda row: row[0][0]),
         {
-            "Device time": lambda row: words(
-                f"{'below' if row.is_short else 'from'} {SHORT_MS:g} ms"
+            "Device time": lambda row: words(f"{'below' if row[0][1] else 'from'} {SHORT_MS:g} ms"),
+            "Spread": lambda row: words("known" if row[0][2] else "not known"),
+            "Times": lambda row: f"{len(row[1]):,}",
+            "Inside": lambda row: number(
+                sum(test.is_inside for test in row[1]) / len(row[1]), formats.percent
             ),
-            "Runs before": lambda row: str(row.runs),
-            "Times": lambda row: f"{len(row.tests):,}",
-            "Inside": lambda row: number(row.inside / len(row.tests), formats.percent),
-            "Furthest": lambda row: words(
-                digits(row.worst.ratio), f"{row.worst.record.algorithm} {row.worst.record.form}"
-            ),
+            "Furthest": lambda row: furthest(row[1]),
         },
         _COVERAGE_NOTES,
     )

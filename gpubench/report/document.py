@@ -37,10 +37,7 @@ _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
 _LAUNCHED = "Compared as launched from Python: no CUDA graph was timed here."
-_BY_DEVICE = (
-    "Compared by device time (CUDA graph replay); what no graph holds, as launched from Python,"
-    " with the fastest as launched."
-)
+_BY_DEVICE = "Compared by device time (CUDA graph replay); what no graph holds, as launched."
 _GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More studies")
 _METHOD = (
     "Times are of the device, between events around the launches alone. Every answer is checked"
@@ -199,7 +196,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
 
 def _sections(run: StudyRun, slug: str) -> list[Section]:
     table = run.study.published
-    drawn = draw_all(charts(run, slug))
+    drawn, alone = draw_all(charts(run, slug)), verdict.of_graphs(run)
     subjects, notes = tables.subjects(run)
     launched, launched_notes = tables.launched(run)
     kind = tables.kind(run)
@@ -207,7 +204,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [
-        Section(figures=drawn[:1], tables=first),
+        Section(figures=drawn[:1], tables=first, sentences=[alone] if alone else ()),
         Section(
             title=f"{run.study.table or 'The published table'}, published and measured",
             tables=beside,

@@ -265,5 +265,6 @@ def _against(run: StudyRun, grid: Matches, match: Match, unit: str) -> Item:
     value = match.here
     if unit.startswith("µs ") and value < 1e-3:
         value, unit = 1e6 * value, f"ps {unit[3:]}"
-    label = f"{run.labels[match.cell.subject]}, {match.cell.how}, {formats.span(better)}{TIMES}"
+    how = f"{match.cell.how}{', older code' if match.cell.is_old else ''}"
+    label = f"{run.labels[match.cell.subject]}, {how}, {formats.span(better)}{TIMES}"
     return words(f"{formats.significant(value)} {unit}", label)

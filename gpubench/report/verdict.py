@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 
 from gpubench.evidence.crossover import FIRST, crossings
@@ -25,14 +25,32 @@ def gist(run: StudyRun) -> str:
 
     Where only one was measured, nothing is fastest.
     """
+    wins = _wins(run, "device_is_first")
+    if not wins:
+        return "Nothing was timed, so there is nothing to compare."
+    return f"Fastest {run.clock} of {_said(wins)}."
+
+
+def of_graphs(run: StudyRun) -> str:
+    """Say the same of graphs alone, where what was launched leaves more of it open."""
+    alone = _wins(run.only(lambda cell: cell.is_timed("graph"), "graph"), "is_first")
+    every = _wins(run, "device_is_first")
+    unclear = [sum(each["inconclusive"] for each in wins.values()) for wins in (alone, every)]
+    return f"By graph replay alone, of {_said(alone)}." if alone and unclear[0] < unclear[1] else ""
+
+
+def _wins(run: StudyRun, first: str) -> dict[EqualWork, Counter[str]]:
+    """Count on how many inputs each is first. first: the column that says so."""
     wins: dict[EqualWork, Counter[str]] = {}
     for place in run.by_place:
         for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
-            tied = [run.labels[cell.subject] for cell in cells if cell.device_is_first]
+            tied = [run.labels[cell.subject] for cell in cells if getattr(cell, first)]
             found = tied[0] if len(tied) == 1 else _NO_WINNER[len(cells) == 1]
             wins.setdefault(group, Counter())[found] += 1
-    if not wins:
-        return "Nothing was timed, so there is nothing to compare."
+    return wins
+
+
+def _said(wins: Mapping[EqualWork, Counter[str]]) -> str:
     said = []
     for group, counts in wins.items():
         answer = f"{words_of(group, wins)}, " if len(wins) > 1 else ""
@@ -42,7 +60,7 @@ def gist(run: StudyRun) -> str:
         told |= {name: counts[name] for name in _NO_WINNER}
         cases = ", ".join(f"{name} in {count}" for name, count in told.items() if count)
         said.append(f"{answer}{counts.total()} cases: {cases}")
-    return f"Fastest {run.clock} of {'; of '.join(said)}."
+    return "; of ".join(said)
 
 
 def overtakings(run: StudyRun, axes: Collection[str] = AXES) -> Table:

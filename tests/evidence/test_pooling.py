@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import record, results
 
-from gpubench.evidence.pooling import Timing, pool, spread_between
+from gpubench.evidence.pooling import Regimes, Timing, pool
 from gpubench.evidence.records import as_json
 
 LATER = "2001-01-01T00:00:00+00:00"
@@ -135,7 +135,7 @@ def test_long_times_modes_and_studies_have_spreads_of_their_own():
         [Timing(r, results([])) for r in pair]
         for pair in zip(*[iter([*short, *repeated(1.01, 12)])] * 2, strict=True)
     ]
-    found = spread_between([*timings, [Timing(other[0], results([]))]])
+    found = Regimes([*timings, [Timing(other[0], results([]))]]).spreads
     by_length = {regime.is_short: spread for regime, spread in found.items() if regime.of}
     assert by_length[True] == pytest.approx(math.log(1.5))
     assert by_length[False] == pytest.approx(math.log(1.01))
@@ -239,7 +239,7 @@ def test_two_runs_of_one_day_on_one_device_say_nothing_of_another_day():
     [spread] = {m.spread for m in pool(same)}
     apart = {m.spread for m in pool(runs(2, 0.05, 1))}
     assert max(apart) > spread
-    assert not any(at.between for at in spread_between([m.timings for m in pool(same)]))
+    assert not any(at.between for at in Regimes([m.timings for m in pool(same)]).spreads)
 
 
 def _plain(found):

@@ -25,7 +25,7 @@ from gpubench.devices import opencl
 from gpubench.evidence import physics_results
 from gpubench.evidence.files import load_results
 from gpubench.physics_checks.runner import FAMILIES
-from gpubench.report import maps
+from gpubench.report import maps, search_pages
 from gpubench.report.machines import machines
 from gpubench.report.rankings import Searches
 from gpubench.studies.study import check_names, load_study, parse_study
@@ -289,6 +289,15 @@ def test_the_readme_counts_what_its_map_shows():
         f"counting-sort on {won} of {len(shown)} inputs by device time; on the other"
         f" {len(unclear)}, where it has the lowest median too, another may be as fast."
     ) in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_counts_the_comparisons_of_the_report():
+    [machine] = machines(load_results([ROOT / "results/measured/nvidia-h100-80gb-hbm3"]))
+    [run] = [run for run in machine.studies if run.study.name == "regimes"]
+    said = search_pages.libraries_verdict(Searches(run))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    counts = re.search(r"in (\d+ of \d+) comparisons, .* in (\d+ of \d+), \d+ inconclusive", text)
+    assert counts and all(each in said for each in counts.groups())
 
 
 def test_the_readmes_times_are_those_of_the_results():

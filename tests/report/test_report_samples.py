@@ -195,8 +195,8 @@ def test_the_front_page_sets_times_beside_published_ones() -> None:
     assert [(item.text, item.detail) for item in table.rows[0].items] == [
         ("2¹⁶ particles, 4 per cell", ""),
         ("19.84 ms", "GeForce 6800 Ultra"),
-        ("1.00 ms", "bucket-sort, launched, 19.8\N{MULTIPLICATION SIGN}"),
-        ("1.00 ms", "bucket-sort, launched, 19.8\N{MULTIPLICATION SIGN}"),
+        ("1.00 ms", "bucket-sort, launched, older code, 19.8\N{MULTIPLICATION SIGN}"),
+        ("1.00 ms", "bucket-sort, launched, older code, 19.8\N{MULTIPLICATION SIGN}"),
     ]
 
 
