@@ -93,7 +93,8 @@ def test_what_launches_leave_open_is_said_of_graphs_alone() -> None:
         for name, ms in (("atomic-list", 1.0), ("bucket-sort", 1.4))
         for mode, slower in (("graph", 1.0), ("hot", 1.1))
     ]
-    wide = record("bucket-sort", "host-loop", median=1.5, width=0.9)
+    version = TODAY["bucket-sort"]
+    wide = record("bucket-sort", "host-loop", median=1.5, width=0.9, version=version)
     assert verdict.of_graphs(run_of(both)) == ""
     said = verdict.of_graphs(run_of([*both, wide]))
     assert "inconclusive in 1" in verdict.gist(run_of([*both, wide]))
