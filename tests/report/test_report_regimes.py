@@ -264,7 +264,7 @@ def test_libraries_are_drawn_by_device_time_or_as_launched_beside_ours_as_launch
 def test_what_a_reader_of_a_study_s_times_must_know_begins_its_page(folder: Path) -> None:
     html = folder.joinpath("rivals.html").read_text("utf-8")
     lead = html.partition('<p class="lead">')[2].partition("</p>")[0]
-    assert lead.endswith("its times there are those of this cap.")
+    assert lead.endswith("on a GPU are those of its cap of 8,192 cells.")
 
 
 def test_without_a_rival_nothing_is_claimed() -> None:
