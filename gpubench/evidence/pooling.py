@@ -130,10 +130,7 @@ def started(environment: Mapping[str, Any]) -> datetime:
 
 
 def pool(results: Iterable[Results], beside: Iterable[Results] = ()) -> list[Measurement]:
-    """Return the measurements of one machine, in the order in which they were first made.
-
-    beside: other results of it, which only say how far apart runs are.
-    """
+    """Return the measurements of a machine. beside: what only says how far apart runs are."""
     own = list(results)
     shown = {id(each) for each in own}
     found = pool_timings(timings_of([*own, *beside]))
@@ -162,10 +159,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Return what a study's newest code timed, where that leaves more than one entrant.
-
-    An input that the study no longer has may keep one, whose code did not change.
-    """
+    """Return what a study's newest code timed, where that leaves more than one entrant."""
     found: set[int] = set()
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
         newest = [each for each in own if not each.is_older]
@@ -180,8 +174,8 @@ class Regimes:
 
     In 95 % of the cases that were repeated they differ by less than `spreads`; nothing is assumed
     about the distribution. Between runs all pairs count, for all algorithms those of what the most
-    runs timed; of one run each timing with the next. A regime with fewer than FEWEST_PAIRS pairs
-    has no entry.
+    runs timed; so do two studies that timed the same. Of one run each timing counts with the next.
+    A regime with fewer than FEWEST_PAIRS pairs has no entry.
     """
 
     def __init__(self, measured: Sequence[Sequence[Timing]]) -> None:
@@ -206,30 +200,40 @@ class Regimes:
         return (record.median_ms or 0) / 2 < SHORT_MS if device_ms is None else device_ms < SHORT_MS
 
     def _spreads(self, measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
-        timed = [
-            [t for t in own if isinstance(t.record, Ok) and t.record.median_ms > 0]
-            for own in measured
-        ]
-        runs = [len({t.run for t in own}) for own in timed]
-        most = max(runs, default=1)
+        able = (
+            [t for t in own if isinstance(t.record, Ok) and t.record.median_ms] for own in measured
+        )
+        timed = [(own, len({t.run for t in own})) for own in able if own]
+        most = max((runs for _, runs in timed), default=1)
         pairs: dict[Conditions, list[float]] = {}
         seen: dict[Conditions, int] = {}
-        for own, count in zip(timed, runs, strict=True):
+        for own, runs in timed:
             logs = [(t.run, math.log(t.record.median_ms or 1)) for t in own]
             every = itertools.combinations(logs, 2)
             apart = [abs(b - a) for (one, a), (other, b) in every if one != other]
             near = [abs(b - a) for (one, a), (other, b) in itertools.pairwise(logs) if one == other]
             for regime in self.of(own):
-                if not regime.between:
-                    pairs.setdefault(regime, []).extend(near)
-                elif regime.of or count == most:
+                if not regime.between or regime.of or runs == most:
+                    pairs.setdefault(regime, []).extend(apart if regime.between else near)
+                    seen[regime] = max(runs, seen.get(regime, 0)) if regime.between else 1
+        # Other studies draw other particles, and have other work in turns.
+        for several in grouped(timed, lambda each: _work(each[0][0])).values():
+            means = [np.log([t.record.median_ms or 1 for t in own]).mean() for own, _ in several]
+            apart = [abs(b - a) for a, b in itertools.combinations(means, 2)]
+            for regime in self.of(several[0][0]) if apart else ():
+                if regime.between and (regime.of or most in (runs for _, runs in several)):
                     pairs.setdefault(regime, []).extend(apart)
-                    seen[regime] = max(count, seen.get(regime, 0))
         return {
             regime: float(np.quantile(each, COVERED, method="higher")) * _few(seen.get(regime, 1))
             for regime, each in pairs.items()
             if len(each) >= FEWEST_PAIRS
         }
+
+
+def _work(timing: Timing) -> tuple[Any, ...]:
+    """Return what two studies have in common that time the same: all of `key_of` but the study."""
+    parameters, _, *rest = key_of(timing.record)
+    return parameters, *rest, timing.version
 
 
 def _few(runs: int) -> float:

@@ -266,3 +266,16 @@ def test_a_pooled_time_lies_within_its_interval_and_that_narrows(times, width):
 def test_work_is_short_by_its_device_time_and_else_as_launched(hot, graph, short):
     made = [record(median=hot)] + ([record(median=graph, mode="graph")] if graph else [])
     assert {m.is_short for m in pool([results(made)])} == {short}
+
+
+def test_what_two_studies_timed_alike_says_how_far_apart_they_are():
+    """They draw other particles, and have other work in turns."""
+    made = [
+        record(study=study, particles=n, median=ms, width=1e-4, version="v", seed=seed)
+        for n in range(8, 28)
+        for study, ms, seed in (("one", 1.0, 1), ("other", 1.06, 2))
+    ]
+    lone = record("bucket-sort", "host-loop", study="one", width=1e-4, version="v")
+    found = pool([results([*made, lone])])
+    assert {round(m.spread, 4) for m in found} == {round(math.log(1.06), 4)}
+    assert all(m.is_known for m in found)
