@@ -28,7 +28,9 @@ def main() -> None:
     for results in load_results([Path(path) for path in sys.argv[1:]]):
         if not (commit := results.environment["commit"]) or results.environment["dirty"]:
             continue
-        older = {subject_of(record) for record in results.records if record.version is None}
+        older = {
+            subject_of(record) for record in results.records if "." not in (record.version or "")
+        }
         if older:
             wanted.setdefault(commit[:7], set()).update(older)
     known: dict[str, dict[str, str]] = json.loads(VERSIONS.read_text()) if VERSIONS.exists() else {}

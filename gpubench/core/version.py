@@ -12,6 +12,7 @@ there changes times.
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +65,7 @@ class SourceTree:
     def version(self, names: Sequence[str], backend: str) -> str | None:
         """Return the version of an algorithm, or of it and a workload, by their names.
 
-        backend: cuda or opencl. 12 hex digits; None where the package has no such name.
+        backend: cuda or opencl. EPOCH and 12 hex digits; None where the package has no such name.
         """
         if not all(name in self._named for name in names):
             return None
@@ -76,8 +77,8 @@ class SourceTree:
                 seen.add(place)
                 todo += [(m[1], m[2]) for m in _REFERENCE.finditer(self._form(place))]
         digests = sorted(_digest(self._in_full(place, backend)) for place in seen)
-        text = "\n".join([str(EPOCH), self._kernel(f"prelude/{backend}.h"), *digests])
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        text = "\n".join([self._kernel(f"prelude/{backend}.h"), *digests])
+        return f"{EPOCH}.{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     @cached_property
     def _named(self) -> dict[str, Place]:
@@ -135,7 +136,8 @@ class SourceTree:
         In it, what is defined elsewhere stands as `@{module:name}`, a file of kernels as `%{file}`.
         """
         if place not in self._forms:
-            nodes = self.module(place[0]).defines[place[1]]
+            # What defines several names is written for each of them, and changed in writing.
+            nodes = copy.deepcopy(self.module(place[0]).defines[place[1]])
             self._forms[place] = "\n".join(_Writer(self, place).line(node) for node in nodes)
         return self._forms[place]
 

@@ -96,7 +96,7 @@ def version_of(record: Record, environment: Mapping[str, Any]) -> str:
     `core/version.py` computed when it was made, or that `tools/record_versions.py` computed from
     its commit. Without, it is of one version with what the same code measured.
     """
-    own = record.version
+    own = record.version if "." in (record.version or "") else None  # the first hung on others
     if own is None and not environment["dirty"]:
         commit = (environment["commit"] or "")[:7]
         own = legacy()["versions"].get(commit, {}).get(" ".join(subject_of(record)).strip())

@@ -18,7 +18,7 @@ def runs(count: int, spread: float, **changes: object) -> list:
     for day in range(1, count + 1):
         times = truth * np.exp(random.normal(0, spread, len(truth)))
         made = [
-            record(particles=2**20 + n, median=float(ms), width=1e-4 * ms, version="v")
+            record(particles=2**20 + n, median=float(ms), width=1e-4 * ms, version="1.v")
             for n, ms in enumerate(times)
         ]
         found.append(results(made, started=f"2001-01-{day:02}T00:00:00+00:00", **changes))
@@ -42,7 +42,7 @@ def test_intervals_that_know_the_spread_hold_95_of_100_and_those_of_one_run_do_n
 def test_a_run_that_is_off_as_a_whole_is_seen() -> None:
     found = runs(3, 0.001)
     late = [
-        record(particles=r.at("particles"), median=1.1 * r.median_ms, width=1e-4, version="v")
+        record(particles=r.at("particles"), median=1.1 * r.median_ms, width=1e-4, version="1.v")
         for r in found[-1].records
     ]
     tests = coverage([*found[:2], results(late, started="2001-01-09T00:00:00+00:00")])
@@ -53,7 +53,8 @@ def test_a_run_that_is_off_as_a_whole_is_seen() -> None:
 def test_another_version_is_another_measurement() -> None:
     one, other = runs(2, 0.01)
     changed = [
-        record(particles=r.at("particles"), median=r.median_ms, version="w") for r in other.records
+        record(particles=r.at("particles"), median=r.median_ms, version="1.w")
+        for r in other.records
     ]
     assert coverage([one, results(changed, started="2001-01-09T00:00:00+00:00")]) == []
 

@@ -66,27 +66,27 @@ def test_a_failed_attempt_gives_way_to_its_repetition():
 
 
 def test_what_is_timed_has_a_version_whatever_else_of_the_code_changes():
-    older = results([record(median=1.0, version="v1")])
-    newer = results([record(median=4.0, version="v1")], started=LATER, code_hash="newer")
+    older = results([record(median=1.0, version="1.v1")])
+    newer = results([record(median=4.0, version="1.v1")], started=LATER, code_hash="newer")
     [measured] = pool([newer, older])
     assert (measured.record.median_ms, len(measured.timings)) == (pytest.approx(2.0), 2)
-    newer = results([record(median=4.0, version="v2")], started=LATER, code_hash="newer")
+    newer = results([record(median=4.0, version="1.v2")], started=LATER, code_hash="newer")
     [measured] = pool([newer, older])
     assert (measured.record.median_ms, measured.replaced) == (4.0, 1)
 
 
 def test_times_with_two_versions_of_a_library_are_never_pooled():
-    made = [record(median=ms, version="v", library=f"lib {ms}") for ms in (1.0, 2.0)]
+    made = [record(median=ms, version="1.v", library=f"lib {ms}") for ms in (1.0, 2.0)]
     files = [results([made[0]]), results([made[1]], started=LATER)]
     assert [m.record.median_ms for m in pool(files)] == [2.0]
 
 
 def test_a_version_that_the_study_has_a_newer_one_of_is_older():
-    older = results([record(median=1.0, version="v1"), record(per_cell=1, version="v1")])
-    newer = results([record(median=2.0, version="v2")], started=LATER)
+    older = results([record(median=1.0, version="1.v1"), record(per_cell=1, version="1.v1")])
+    newer = results([record(median=2.0, version="1.v2")], started=LATER)
     found = {m.record.at("per_cell"): m.is_older for m in pool([older, newer])}
     assert found == {4: False, 1: True}
-    other = results([record(median=2.0, version="v2", study="another")], started=LATER)
+    other = results([record(median=2.0, version="1.v2", study="another")], started=LATER)
     assert not any(m.is_older for m in pool([older, other]))
 
 
@@ -151,7 +151,12 @@ def test_between_runs_the_inputs_that_the_most_runs_timed_speak_for_all_algorith
         results(
             [
                 record(
-                    "bucket-sort", "host-loop", particles=n + 8, median=ms, width=1e-4, version="v"
+                    "bucket-sort",
+                    "host-loop",
+                    particles=n + 8,
+                    median=ms,
+                    width=1e-4,
+                    version="1.v",
                 )
                 for n, ms in enumerate(np.exp(np.random.default_rng(day).normal(0, 0.3, 20)))
             ],
@@ -173,7 +178,7 @@ def runs(count, spread, seed, measured=40, noise=0.002):
     for day in range(1, count + 1):
         times = truth * np.exp(random.normal(0, spread, measured))
         made = [
-            record(particles=2**20 + n, median=float(ms), width=noise * float(ms), version="v")
+            record(particles=2**20 + n, median=float(ms), width=noise * float(ms), version="1.v")
             for n, ms in enumerate(times)
         ]
         found.append(results(made, started=f"2001-01-{day:02}T00:00:00+00:00"))
@@ -207,7 +212,7 @@ def test_a_run_whose_times_are_all_off_together_mostly_falls_inside(earlier):
                     record(
                         particles=r.at("particles"),
                         median=r.median_ms * math.exp(off),
-                        version="v",
+                        version="1.v",
                         width=1e-4,
                     )
                     for r in run.records
@@ -271,11 +276,11 @@ def test_work_is_short_by_its_device_time_and_else_as_launched(hot, graph, short
 def test_what_two_studies_timed_alike_says_how_far_apart_they_are():
     """They draw other particles, and have other work in turns."""
     made = [
-        record(study=study, particles=n, median=ms, width=1e-4, version="v", seed=seed)
+        record(study=study, particles=n, median=ms, width=1e-4, version="1.v", seed=seed)
         for n in range(8, 28)
         for study, ms, seed in (("one", 1.0, 1), ("other", 1.06, 2))
     ]
-    lone = record("bucket-sort", "host-loop", study="one", width=1e-4, version="v")
+    lone = record("bucket-sort", "host-loop", study="one", width=1e-4, version="1.v")
     found = pool([results([*made, lone])])
     assert {round(m.spread, 4) for m in found} == {round(math.log(1.06), 4)}
     assert all(m.is_known for m in found)

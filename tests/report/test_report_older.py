@@ -27,8 +27,8 @@ def timed(name: str, version: str | None, **changes: Any) -> dict[str, Any]:
     ("versions", "said"),
     [
         ((TODAY["atomic-list"], TODAY["counting-sort"]), ""),
-        (("older", "older"), ALL_OLD),
-        (("older", TODAY["counting-sort"]), f"{ALL_OLD[:-1]}: atomic-list."),
+        (("1.older", "1.older"), ALL_OLD),
+        (("1.older", TODAY["counting-sort"]), f"{ALL_OLD[:-1]}: atomic-list."),
         ((None, TODAY["counting-sort"]), f"{ALL_OLD[:-1]}: atomic-list."),
     ],
 )
@@ -39,16 +39,16 @@ def test_what_older_code_timed_says_so(versions: tuple[str | None, ...], said: s
 
 def test_a_time_by_older_code_is_marked_beside_others() -> None:
     [table], notes = tables.subjects(
-        run_of([timed("atomic-list", "older"), timed("counting-sort", TODAY["counting-sort"])])
+        run_of([timed("atomic-list", "1.older"), timed("counting-sort", TODAY["counting-sort"])])
     )
     assert [row.items[0].mark for row in table.rows] == ["ᵒ", ""]
     assert "ᵒ timed by older code than this version has" in " ".join(notes)
-    [table], notes = tables.subjects(run_of([timed(name, "older") for name in NAMES[:2]]))
+    [table], notes = tables.subjects(run_of([timed(name, "1.older") for name in NAMES[:2]]))
     assert [row.items[0].mark for row in table.rows] == ["", ""]  # the page says it of all
 
 
 def test_what_the_package_does_not_have_is_not_older() -> None:
-    assert run_of([record("of-a-plug-in", "plain", version="its-own")]).older == ""
+    assert run_of([record("of-a-plug-in", "plain", version="1.its-own")]).older == ""
 
 
 def test_a_map_is_of_one_code() -> None:
@@ -58,9 +58,9 @@ def test_a_map_is_of_one_code() -> None:
     def search(name: str, **changes: Any) -> dict[str, Any]:
         return record(name, "count", **about | changes)
 
-    old = [search("search-counting-sort", version="1", particles=n) for n in (1024, 4096)]
-    old += [search("scipy-ckdtree", version="1", particles=n) for n in (1024, 4096)]
-    new = [search("search-counting-sort", version="2", particles=4096)]
+    old = [search("search-counting-sort", version="1.1", particles=n) for n in (1024, 4096)]
+    old += [search("scipy-ckdtree", version="1.1", particles=n) for n in (1024, 4096)]
+    new = [search("search-counting-sort", version="1.2", particles=4096)]
     found = [results(old), results(new, started="2001-01-01T00:00:00+00:00")]
     [run] = machines(found)[0].studies
     assert {cell.place.particles for cell in run.cells.values()} == {4096}
@@ -68,7 +68,7 @@ def test_a_map_is_of_one_code() -> None:
 
 
 def test_coverage_has_a_page_where_two_runs_timed_the_same(tmp_path: Path) -> None:
-    one = [timed(name, "v", particles=2**20 + n) for name in NAMES[:2] for n in range(3)]
+    one = [timed(name, "1.v", particles=2**20 + n) for name in NAMES[:2] for n in range(3)]
     report.write([results(one)], tmp_path)
     assert not (tmp_path / "coverage.html").exists()
     days = [results(one, started=f"2001-01-0{day}T00:00:00+00:00") for day in (1, 2, 3)]
@@ -82,7 +82,7 @@ def test_coverage_has_a_page_where_two_runs_timed_the_same(tmp_path: Path) -> No
 
 
 def test_the_page_of_a_study_says_what_is_older(tmp_path: Path) -> None:
-    write_page([results([timed(name, "older") for name in NAMES[:2]])], tmp_path)
+    write_page([results([timed(name, "1.older") for name in NAMES[:2]])], tmp_path)
     assert ALL_OLD in (tmp_path / f"{STUDY}.html").read_text(encoding="utf-8")
 
 
