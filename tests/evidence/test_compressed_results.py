@@ -28,9 +28,7 @@ NAME = "2026-01-31-abc1234-a-study.json"
 def pack(folder: Path) -> None:
     """Compress every file of JSON of a folder as `gzip -9nr` does."""
     for path in [*folder.rglob("*.json")]:
-        path.with_name(f"{path.name}.gz").write_bytes(
-            gzip.compress(path.read_bytes(), 9, mtime=0, mtime=0)
-        )
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
         path.unlink()
 
 
