@@ -262,10 +262,10 @@ def hashable(value: Any) -> Any:
 def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
     """Return those of the newest code with the status that counts, and how many others do not."""
     settled = [timing for timing in timings if not is_waiting(timing.record)] or [timings[-1]]
-    newest = settled[-1].version
-    by_status = grouped(
-        (each for each in settled if each.version == newest), lambda each: each.record.status
-    )
+    last = settled[-1].version  # where it was skipped, perhaps without its library
+    newest = next((t.version for t in settled[::-1] if t.version.startswith(f"{last} ")), last)
+    of_newest = (each for each in settled if each.version in (last, newest))
+    by_status = grouped(of_newest, lambda each: each.record.status)
     status = min(by_status, key=STATUSES.index)
     found = by_status[status] if status == "ok" else by_status[status][-1:]
     return found, len(settled) - len(found)

@@ -81,6 +81,22 @@ def test_times_with_two_versions_of_a_library_are_never_pooled():
     assert [m.record.median_ms for m in pool(files)] == [2.0]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "version", "counts"),
+    [
+        ({"library": "lib 1"}, "1.v", ("ok", 1.0)),
+        ({"library": "lib 1"}, "1.w", ("skipped", None)),
+        ({"status": "wrong", "reason": "why"}, "1.v", ("wrong", None)),
+        ({"status": "wrong", "reason": "why", "library": "lib 1"}, "1.v", ("wrong", None)),
+    ],
+)
+def test_a_run_without_a_library_takes_away_none_of_its_answers(earlier, version, counts):
+    first = results([record(version="1.v", library="lib 1")], started="2000-01-01T00:00:00+00:00")
+    then = results([record(version="1.v", **earlier)], started="2000-06-01T00:00:00+00:00")
+    last = record(status="skipped", reason="lib is not installed", version=version)
+    assert only(first, then, results([last], started=LATER)) == counts
+
+
 def test_a_version_that_the_study_has_a_newer_one_of_is_older():
     older = results([record(median=1.0, version="1.v1"), record(per_cell=1, version="1.v1")])
     newer = results([record(median=2.0, version="1.v2")], started=LATER)
