@@ -195,6 +195,11 @@ def _box(
             f"--{needs} ({needs}=) needs the edges of the box, which {frames.source} does not"
             " state: give --box X,Y,Z (box=(x, y, z))"
         )
+    if box is None and edges is not None and not min(edges) > 0:
+        raise UserError(
+            f"the box of {frames.source} is {edges[0]:g} x {edges[1]:g} x {edges[2]:g}: give one of"
+            " positive edges, --box X,Y,Z (box=(x, y, z))"
+        )
     corner = frames.low or (0.0, 0.0, 0.0) if low is None else low
     found = box_of(edges, corner, repeats)
     if found is not None:

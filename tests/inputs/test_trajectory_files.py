@@ -127,6 +127,13 @@ def test_our_own_trajectory_is_read_back(tmp_path):
         ),
         (plain(HERE, 'Lattice="4 0 0 1 5 0 0 0 6"'), "the box of t.xyz is triclinic"),
         (plain(HERE, 'Lattice="0 4 0 5 0 0 0 0 6"'), "the box of t.xyz is triclinic or turned"),
+        (
+            "".join(
+                f"2\nProperties=id:I:1:pos:R:3\n{a} 0.5 1.5 2.5\n{b} 3.5 0.25 1\n"
+                for a, b in [(1, 20), (1, 20), (20, 1)]
+            ),
+            "the ids of t.xyz stand in another order in frame 2 than in frame 0",
+        ),
         (plain(HERE, 'Lattice="4 5"'), "its comment is no extended XYZ"),
         (plain(HERE, 'Lattice="a b c"'), "its comment is no extended XYZ"),
         (plain(HERE, f'{LATTICE} Note = "half'), "its comment is no extended XYZ"),

@@ -187,6 +187,7 @@ def test_the_box_is_that_of_the_file_where_none_is_given(
             "boxed.xyz --cutoff 1 --box 6,6.1,7",
             "--box (box=) repeats along y after 6.1, and the box of boxed.xyz after 6:",
         ),
+        ("flat.xyz --cutoff 1", "the box of flat.xyz is 6 x 6 x 0: give one of positive edges"),
         ("one.npy --cutoff 3 --box 6,6,6 --periodic x", "three times the cutoff"),
         ("one.npy --cutoff 1 --box 3,3,3", "outside the box"),
         ("one.npy --cutoff 1 --box 3,3", "three numbers"),
@@ -201,6 +202,8 @@ def test_bad_input_is_refused(words, said, frames, tmp_path, monkeypatch):
     np.save("flat.npy", frames[0].ravel())
     np.save("none.npy", np.zeros((0, 3)))
     (tmp_path / "bad.xyz").write_text("3\n\nA 1 2 3\n")
+    flat = 'Lattice="6 0 0 0 6 0 0 0 0" pbc="T T F"'
+    (tmp_path / "flat.xyz").write_text(f"2\n{flat}\nA 1 2 0\nA 3 4 0\n")
     (tmp_path / "boxed.xyz").write_text(in_xyz(frames[:1], 'pbc="T T F"'))
     result = CliRunner().invoke(app, ["tune", *words.split()])
     assert isinstance(result.exception, UserError)  # `exits` makes of it one line and status 2

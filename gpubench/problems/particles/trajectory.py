@@ -61,12 +61,17 @@ class Frames:
 
 
 class _Frame(NamedTuple):
-    """A frame of a file. cell: the vectors of its box as columns, (3, 3); None for no box."""
+    """A frame of a file.
+
+    cell: the vectors of its box as columns, (3, 3); None for no box. ids: of the particles, where
+    the file has them.
+    """
 
     positions: NDArray[np.floating]
     cell: NDArray[np.float64] | None = None
     low: Triple = (0.0, 0.0, 0.0)
     periodic: tuple[bool, bool, bool] | None = None
+    ids: NDArray[np.str_] | None = None
 
 
 def read_frames(path: Path) -> Frames:
@@ -112,6 +117,12 @@ def _of_one_box(path: Path, frames: Sequence[_Frame]) -> Frames:
             raise UserError(
                 f"{path} has {len(first.positions)} particles in frame 0 and"
                 f" {len(each.positions)} in frame {number}: give frames of the same particles"
+            )
+        has_ids = first.ids is not None and each.ids is not None
+        if has_ids and not np.all(first.ids == each.ids):
+            raise UserError(
+                f"the ids of {path} stand in another order in frame {number} than in frame 0: sort"
+                " each frame by id"
             )
         if not _same_box(first, each):
             raise UserError(
@@ -197,15 +208,15 @@ def _xyz_frame(path: Path, comment: str, rows: Sequence[str]) -> _Frame:
         a, b, c = map(bool, np.broadcast_to(told.pbc, 3))
     except Exception as error:  # of many kinds, of a Lattice that is text, or a key that is twice
         raise ValueError(f"its comment is no extended XYZ ({shorten(str(error), 200)})") from error
-    columns = [
-        (name, np.float64 if name == "pos" else "U1", one.shape[1:])
-        for name, one in told.arrays.items()
-    ]
+    kinds = {"pos": np.float64, "id": "U20"}
+    columns = [(name, kinds.get(name, "U1"), one.shape[1:]) for name, one in told.arrays.items()]
     if ("pos", np.float64, (3,)) not in columns or told.arrays["pos"].dtype.kind not in "fi":
         raise ValueError("its Properties name no pos:R:3")
+    table = np.loadtxt(rows, columns, comments=None, ndmin=1)
     return _Frame(
-        np.loadtxt(rows, columns, comments=None, ndmin=1)["pos"],
+        table["pos"],
         told.cell if told.cell.any() else None,
         (x, y, z),
         (a, b, c) if keys & {"lattice", "pbc"} else None,
+        table["id"] if "id" in told.arrays else None,
     )
