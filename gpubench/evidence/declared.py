@@ -84,13 +84,6 @@ def legacy() -> dict[str, Any]:
     return found | {"versions": json.loads(VERSIONS.read_text(encoding="utf-8"))}
 
 
-def observed(workload: str, seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a simulation observed at a moment, by the names that it has now."""
-    rows = (row for name, row in legacy()["observed"].items() if fnmatchcase(workload, name))
-    new = {old: now for row in rows for old, now in row.items() if now not in seen}
-    return {new.get(name, name): value for name, value in seen.items()}
-
-
 def subject_of(record: Record) -> tuple[str, str, str]:
     """Return what has a version: back end, algorithm, and workload or an empty name."""
     return record.device, record.algorithm, record.at("workload") or ""

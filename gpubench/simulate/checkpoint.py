@@ -20,8 +20,8 @@ from gpubench.base.errors import UserError
 from gpubench.base.version import __version__
 from gpubench.base.writing import whole_file
 from gpubench.devices import Device
-from gpubench.evidence.declared import observed
 from gpubench.measure.environment import code_hash
+from gpubench.physics.observables import observed
 from gpubench.simulate.arrays import read_arrays
 from gpubench.simulate.setup import Setup, possible
 from gpubench.workloads.workload import Workload
