@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
-from gpubench.core.grid import Grid
+from gpubench.core.grid import Grid, edges_of
 
 CELLS_PER_PARTICLE = 4  # at most: cells may be longer than the cutoff, and empty ones cost time
 LEAST_CELLS = 4096  # that are allowed whatever the number of particles
@@ -74,8 +74,8 @@ class SearchBox:
 def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) -> SearchBox | None:
     """Return the box that a user describes; None in open space.
 
-    edges: three lengths, a 3x3 matrix of which only the diagonal is not 0, or None. Raises
-    UserError for everything else.
+    edges: three lengths, a 3x3 matrix of which only the diagonal is not 0 but for rounding, or
+    None. Raises UserError for everything else.
     """
     repeats = _three("periodic", periodic, bool, "True, False, or three of them")
     if edges is None and not any(repeats):
@@ -84,10 +84,8 @@ def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) ->
         raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
     with suppress(TypeError, ValueError):
         matrix = np.asarray(edges, np.float64)
-        if matrix.shape == (3, 3):
-            edges = np.diagonal(matrix)
-            if np.count_nonzero(matrix) > np.count_nonzero(edges):
-                raise UserError("triclinic boxes are not supported: box takes three edges")
+        if matrix.shape == (3, 3) and (edges := edges_of(matrix)) is None:
+            raise UserError("triclinic boxes are not supported: box takes three edges")
     size = _three("box", edges, float, wanted := "three positive finite edges, or None")
     if min(size) <= 0:
         raise UserError(f"box takes {wanted}, not {edges!r}")
