@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import record, results
 
+from gpubench.evidence import declared
 from gpubench.evidence.pooling import Regimes, Timing, pool
 from gpubench.evidence.records import as_json
 
@@ -73,6 +74,16 @@ def test_what_is_timed_has_a_version_whatever_else_of_the_code_changes():
     newer = results([record(median=4.0, version="1.v2")], started=LATER, code_hash="newer")
     [measured] = pool([newer, older])
     assert (measured.record.median_ms, measured.replaced) == (4.0, 1)
+
+
+def test_a_version_by_todays_rule_counts_before_the_one_that_a_record_was_made_with(monkeypatch):
+    [one] = results([record("bitonic-search", version="1.old", device="cuda")]).records
+    known = {"versions": {"0123456": {"cuda bitonic-search": "1.new"}}}
+    monkeypatch.setattr(declared, "legacy", lambda: known)
+    made = {"commit": "0123456789", "dirty": False, "code_hash": "all"}
+    assert declared.version_of(one, made) == "1.new"
+    for other in ({"commit": "89abcde"}, {"commit": None}, {"dirty": True}):
+        assert declared.version_of(one, made | other) == "1.old"
 
 
 def test_times_with_two_versions_of_a_library_are_never_pooled():
