@@ -137,7 +137,7 @@ def test_an_error_is_told_once(bindings, positions):
     assert len(search(positions)) == PAIRS
 
 
-@pytest.mark.parametrize(("dtype", "name"), [("int32", "int32"), ("float16", "torch.float16")])
-def test_types_of_tensors_are_named(bindings, dtype, name):
-    with pytest.raises(UserError, match=f"float32 or float64, not {name}"):
+@pytest.mark.parametrize("dtype", ["int32", "float16"])
+def test_types_of_tensors_are_named(bindings, dtype):
+    with pytest.raises(UserError, match=f"float32 or float64, not {dtype}"):
         NeighbourList(1.0, EDGES)(Tensor(np.zeros((5, 3), dtype)))
