@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import pickle
 import threading
 import weakref
 
@@ -541,6 +542,29 @@ def test_arrays_of_a_gpu_stay_there(to_gpu, dtype, half, cutoff):
     both = [np.sort(p, axis=1) for p in (down(found.pairs()), plain.pairs())]
     first, second = ({*map(tuple, pairs.tolist())} for pairs in both)
     assert first == second and len(found) == len(plain)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("more", [{}, {"order": "cells"}])
+def test_what_a_gpu_found_is_pickled(to_gpu, more):
+    _, up, down = to_gpu
+    found = NeighbourList(1.0, EDGES, True, **more)(up(drawn(300)))
+    other = pickle.loads(pickle.dumps(found))
+    assert type(other.counts) is type(found.counts)
+    for mine, copied in ((found.pairs(), other.pairs()), (found.vectors(), other.vectors())):
+        assert np.array_equal(down(mine), down(copied))
+
+
+@pytest.mark.cuda
+def test_gradients_of_a_gpu_are_those_of_the_host():
+    torch = pytest.importorskip("torch")
+    gradients = []
+    for device in ("cpu", "cuda"):
+        positions = torch.tensor(drawn(300, dtype="float64"), device=device, requires_grad=True)
+        distances = NeighbourList(1.0, EDGES, True)(positions).distances()
+        (distances.square().sum() + distances.sum()).backward()
+        gradients.append(positions.grad.cpu())
+    assert torch.allclose(*gradients)
 
 
 @pytest.mark.cuda
