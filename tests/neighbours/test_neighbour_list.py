@@ -384,8 +384,8 @@ def test_positions_outside_an_open_axis(axis, end, beyond):
             "give positions, box and cutoff in a",
         ),
         (
-            {"cutoff": 1e-30, "box": (1e-14,) * 3, "skin": 1e-20},
-            "cutoff of 1e-20 in a box of 1e-14",
+            {"cutoff": 1e-20, "box": (1e-13,) * 3, "skin": 1e-19},
+            "cutoff of 1.1e-19 in a box of 1e-13",
         ),
         ({"cutoff": 1.0, "box": np.eye(3) + 0.1}, "triclinic"),
         ({"cutoff": 1.0, "box": None, "periodic": True}, "needs the edges"),
