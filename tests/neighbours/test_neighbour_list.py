@@ -510,6 +510,9 @@ def test_a_list_beyond_what_the_process_may_take(monkeypatch):
     positions = drawn(100)
     with pytest.raises(UserError, match=r"more than the 0.00 GiB that this process may take"):
         NeighbourList(3.0, EDGES)(positions)
+    device = arrays.arrays_of(positions).device
+    with pytest.raises(UserError, match="GiB for one array"), device.memory_errors(5, "int32"):
+        raise MemoryError
 
 
 # On an NVIDIA GPU
