@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -197,12 +196,14 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
     assert [f"{r.name}: {r.status}, {r.reason}" for r in results if r.status != "ok"] == []
 
 
-def test_every_form_has_a_conformance_item_on_each_runtime() -> None:
-    """But for ten counts, which do again what one count does."""
-    assert {each.values for each in whole_suites()} == {*FORMS} - {*REPEATED}
-    marks = [mark.name for mark in test_conformance.pytestmark]  # type: ignore[attr-defined]
-    assert sorted(marks) == ["parametrize", "second_runtime"]
-    assert "device" in inspect.signature(test_conformance).parameters  # each, see conftest
+def test_what_runs_on_opencl_runs_here(intel: Device) -> None:
+    """That no suite is skipped on the runtime that is always there."""
+    lacking = {pair for pair in FORMS if missing_here(intel, *pair)}
+    assert lacking == {
+        (name, form)
+        for name, form in FORMS
+        if registry.find_algorithm(name).forms[form].requires - {"opencl"}
+    }
 
 
 @st.composite
