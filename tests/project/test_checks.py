@@ -125,14 +125,14 @@ def test_what_the_second_runtime_shall_run_has_items_on_it(collected):
     assert never_on("opencl:pocl", "second_runtime", collected) == set()
 
 
-@pytest.mark.parametrize("device", ["opencl:intel", "opencl:pocl", "cuda"])
-def test_every_variant_has_a_conformance_item(collected, device):
+@pytest.mark.parametrize("runtime", ["opencl:intel", "opencl:pocl", "cuda"])
+def test_every_variant_has_a_conformance_item(collected, runtime):
     """But for ten counts, which do again what one count does."""
     expected = {
-        (device, name, form)
+        (runtime, name, form)
         for name, cls in registry.algorithms().items()
         for form, described in cls.forms.items()
-        if (device == "cuda" or not described.requires - {"opencl"})
+        if (runtime == "cuda" or not described.requires - {"opencl"})
         and not (cls.family == "neighbour-search" and task_of(form) == "ten-counts")
     }
     assert len(expected) > 90
