@@ -294,9 +294,12 @@ def test_any_input(device: Device, chosen: tuple[str, str], data: st.DataObject)
         assert problem_of(algorithm, inputs) is None
 
 
-def skip_if_it_allocates(pair: tuple[str, str]) -> None:
-    if registry.find_algorithm(pair[0]).forms[pair[1]].allocates:
-        pytest.skip("its library allocates for itself while it works")
+# Not those whose library allocates for itself while it works.
+LAUNCHING = [
+    pair for pair in FORMS if not registry.find_algorithm(pair[0]).forms[pair[1]].allocates
+]
+# Nor those whose memory is in the pool of CuPy or PyTorch.
+OWNING = [pair for pair in LAUNCHING if pair[0] != "neighbour-list"]
 
 
 class TestContract:
@@ -306,10 +309,10 @@ class TestContract:
     def pair(self, request: pytest.FixtureRequest) -> tuple[str, str]:
         return request.param
 
+    @pytest.mark.parametrize("pair", LAUNCHING, ids="-".join)
     def test_launch_neither_allocates_nor_compiles(
         self, device: Device, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        skip_if_it_allocates(pair)
         inputs = drawn(*pair, 5000, seed=1)
         algorithm = made(device, *pair, inputs)
         algorithm.load(inputs)
@@ -331,12 +334,10 @@ class TestContract:
         algorithm.launch()
         assert problem_of(algorithm, inputs) is None
 
+    @pytest.mark.parametrize("pair", OWNING, ids="-".join)
     def test_workspace_is_what_was_allocated(
         self, device: Device, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        skip_if_it_allocates(pair)
-        if pair[0] == "neighbour-list":
-            pytest.skip("its memory is in the pool of CuPy or PyTorch")
         allocated: list[int] = []
         empty = device.empty
 
