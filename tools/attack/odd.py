@@ -80,7 +80,7 @@ def _xyz(rng: Random, frames: NDArray[np.float64]) -> Odd:
         comment = (
             f"{lattice} Properties={':'.join(names)}" if is_extended else rng.choice(("", "a"))
         )
-        if harm in ("tilted", "changing") and number == len(frames) - 1:
+        if harm in ("tilted", "changing") and number == len(frames) - 1 > 0:
             comment = comment.replace("0 6 0", "1 6 0" if harm == "tilted" else "0 8 0")
         rows = frame[: len(frame) - (harm == "sizes" and number > 0)]
         lines += [str(len(rows) + (harm == "count")), comment]
@@ -115,7 +115,7 @@ def _binary(rng: Random, frames: NDArray[np.float64], work: Path) -> Odd:
     harm = rng.choice(("", "none", "sizes", "tilted", "changing", "cut"))
     with gsd.hoomd.open(str(work / "t.gsd"), "w") as file:
         for number, frame in enumerate(frames[: 0 if harm == "none" else None]):
-            moment, is_last = gsd.hoomd.Frame(), number == len(frames) - 1
+            moment, is_last = gsd.hoomd.Frame(), number == len(frames) - 1 > 0
             tilt = float(harm == "tilted" and is_last)
             moment.configuration.box = [5, 6 + (harm == "changing" and is_last), 7, tilt, 0, 0]
             rows = frame[: len(frame) - (harm == "sizes" and number > 0)]
