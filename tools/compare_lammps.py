@@ -338,7 +338,7 @@ def our_series(simulation: DPDStandard, protocol: Protocol) -> Series:
         simulation.advance(protocol.every)
         simulation.require_sound()
         now = simulation.snapshot()
-        kt = temperature(simulation.full_step_velocities(), now.species, fluid).overall
+        kt = temperature(now.velocities, now.species, fluid).overall
         temperatures[sample] = kt
         pressures[sample] = pressure(now.positions, now.species, box, fluid, kt)
     return Series(temperatures, pressures)

@@ -2,9 +2,9 @@
 
     python tools/record_versions.py RESULTS...
 
-Writes gpubench/evidence/versions.json: of each commit of records that have no version of their own,
-that of each algorithm that they hold, alone or with a workload. Needs the history of the commits;
-what stands there of others stays.
+Writes gpubench/evidence/versions.json: of each commit, the version of each algorithm of its
+records, alone or with a workload, where these have none or today's rule gives another. Needs the
+history of the commits; what stands there of others stays.
 """
 
 from __future__ import annotations
@@ -24,15 +24,12 @@ from gpubench.evidence.files import load_results
 
 def main() -> None:
     """Read the results and the commits, and write the file."""
-    wanted: dict[str, set[tuple[str, str, str]]] = {}
+    wanted: dict[str, dict[tuple[str, str, str], str | None]] = {}
     for results in load_results([Path(path) for path in sys.argv[1:]]):
         if not (commit := results.environment["commit"]) or results.environment["dirty"]:
             continue
-        older = {
-            subject_of(record) for record in results.records if "." not in (record.version or "")
-        }
-        if older:
-            wanted.setdefault(commit[:7], set()).update(older)
+        own = {subject_of(record): record.version for record in results.records}
+        wanted.setdefault(commit[:7], {}).update(own)
     known: dict[str, dict[str, str]] = json.loads(VERSIONS.read_text()) if VERSIONS.exists() else {}
     for commit, subjects in wanted.items():
         with tempfile.TemporaryDirectory() as name:
@@ -48,7 +45,10 @@ def main() -> None:
                 )
                 for subject in sorted(subjects)
             }
-        known.setdefault(commit, {}).update({n: v for n, v in found.items() if v is not None})
+        told = {" ".join(subject).strip(): version for subject, version in subjects.items()}
+        changed = {n: v for n, v in found.items() if v is not None and v != told[n]}
+        if changed:
+            known.setdefault(commit, {}).update(changed)
         lacking = [name for name, version in found.items() if version is None]
         print(f"{commit}: {len(found)} versions", f"none of {lacking}" if lacking else "")
     VERSIONS.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")

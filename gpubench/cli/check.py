@@ -219,6 +219,7 @@ def triple(option: str, text: str) -> tuple[float, float, float]:
 
 def axes_in(text: str) -> tuple[bool, bool, bool]:
     """Read the axes along which a box repeats."""
+    text = "" if text == "none" else text
     if set(text) - set("xyz"):
-        raise UserError(f"--periodic takes axes such as x, xy or xyz, not {text!r}")
+        raise UserError(f"--periodic takes axes such as x, xy or xyz, or none, not {text!r}")
     return "x" in text, "y" in text, "z" in text

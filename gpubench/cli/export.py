@@ -28,5 +28,6 @@ def export(
 
     require.one_process("export")
     require.folder("--out", out)
-    for path in write(out, search, task, periodic, neighbours):
+    axes = "" if periodic == "none" else periodic
+    for path in write(out, search, task, axes, neighbours):
         print(path)

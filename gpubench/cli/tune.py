@@ -10,7 +10,7 @@ import typer
 from gpubench.base.messages import say
 from gpubench.cli import require
 from gpubench.cli.check import axes_in, triple
-from gpubench.cli.options import RESULTS, DeviceOption, PeriodicOption
+from gpubench.cli.options import RESULTS, DeviceOption
 from gpubench.cli.values import arg, opt
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def tune(
         Path,
         arg(
             "FILE",
-            "An array of shape (particles, 3) in a .npy file, or a trajectory: .gsd, .xyz, or"
-            " .npy of shape (frames, particles, 3).",
+            "An array of shape (particles, 3) in a .npy file, or a trajectory: .gsd, .xyz,"
+            " .extxyz, .xyz.gz, or .npy of shape (frames, particles, 3).",
         ),
     ],
     cutoff: Annotated[float, opt("S", "The cutoff, in the unit of the positions.")],
@@ -31,8 +31,8 @@ def tune(
         str | None,
         opt(
             "X,Y,Z",
-            "Edges of the box. Default: those in the file, or of the smallest box around"
-            " the particles.",
+            "Edges of the box. Default: where it repeats, those in the file, otherwise those of"
+            " the smallest box around the particles.",
         ),
     ] = None,
     low: Annotated[
@@ -43,7 +43,14 @@ def tune(
             " without --box, that of the smallest box.",
         ),
     ] = None,
-    periodic: PeriodicOption = "",
+    periodic: Annotated[
+        str | None,
+        opt(
+            "AXES",
+            "Axes along which the box repeats: some of xyz, or none. Default: those that the"
+            " file names, otherwise none.",
+        ),
+    ] = None,
     task: Annotated[
         str, opt("TASK", "What to time: build, count, ten-counts or list.", among="tasks")
     ] = "list",
@@ -63,7 +70,7 @@ def tune(
         positions,
         cutoff,
         None if box is None else triple("--box", box),
-        axes_in(periodic),
+        None if periodic is None else axes_in(periodic),
         low=None if low is None else triple("--low", low),
         task=task,
         device=device,

@@ -214,6 +214,17 @@ class UnboundedGrid:
         return limited
 
 
+def edges_of(box: NDArray[np.float64]) -> tuple[float, float, float] | None:
+    """Return the edges of a box along x, y and z; None of one that is triclinic or turned.
+
+    box: shape (3, 3), its vectors as rows or as columns. What float32 does not tell from 0 beside
+    the longest edge, as rounding leaves it off the diagonal, is taken for 0.
+    """
+    x, y, z = np.diagonal(box).tolist()
+    off = np.abs(box - np.diag([x, y, z])).max()
+    return (x, y, z) if off <= EPSILON / 2 * np.abs([x, y, z]).max() else None
+
+
 def hash_buckets(coordinates: NDArray[np.int32], buckets: int) -> NDArray[np.int32]:
     """Return the bucket of each cell, int32, shape (cells,) (silva2012, Algorithm 1).
 

@@ -92,12 +92,12 @@ def subject_of(record: Record) -> tuple[str, str, str]:
 def version_of(record: Record, environment: Mapping[str, Any]) -> str:
     """Return the version of what a record timed, that of a third-party library included.
 
-    Two times of one version may be pooled, two of others never. A record has the version that
-    `core/version.py` computed when it was made, or that `tools/record_versions.py` computed from
-    its commit. Without, it is of one version with what the same code measured.
+    Two times of one version may be pooled, two of others never. It is what
+    `tools/record_versions.py` computed from the record's commit, else what `core/version.py` did
+    when it was made. Without either, it is of one version with what the same code measured.
     """
     own = record.version if "." in (record.version or "") else None  # the first hung on others
-    if own is None and not environment["dirty"]:
-        commit = (environment["commit"] or "")[:7]
-        own = legacy()["versions"].get(commit, {}).get(" ".join(subject_of(record)).strip())
+    if not environment["dirty"]:
+        known = legacy()["versions"].get((environment["commit"] or "")[:7], {})
+        own = known.get(" ".join(subject_of(record)).strip(), own)
     return f"{own or environment['code_hash']} {record.library or ''}".strip()

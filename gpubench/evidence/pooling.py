@@ -204,7 +204,7 @@ class Regimes:
             [t for t in own if isinstance(t.record, Ok) and t.record.median_ms] for own in measured
         )
         timed = [(own, len({t.run for t in own})) for own in able if own]
-        most = max((runs for _, runs in timed), default=1)
+        self.most = most = max((runs for _, runs in timed), default=1)
         pairs: dict[Conditions, list[float]] = {}
         seen: dict[Conditions, int] = {}
         for own, runs in timed:
@@ -262,10 +262,10 @@ def hashable(value: Any) -> Any:
 def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
     """Return those of the newest code with the status that counts, and how many others do not."""
     settled = [timing for timing in timings if not is_waiting(timing.record)] or [timings[-1]]
-    newest = settled[-1].version
-    by_status = grouped(
-        (each for each in settled if each.version == newest), lambda each: each.record.status
-    )
+    last = settled[-1].version  # where it was skipped, perhaps without its library
+    newest = next((t.version for t in settled[::-1] if t.version.startswith(f"{last} ")), last)
+    of_newest = (each for each in settled if each.version in (last, newest))
+    by_status = grouped(of_newest, lambda each: each.record.status)
     status = min(by_status, key=STATUSES.index)
     found = by_status[status] if status == "ok" else by_status[status][-1:]
     return found, len(settled) - len(found)
@@ -305,14 +305,14 @@ def _spread(timings: Sequence[Timing], regimes: Regimes) -> tuple[float, bool]:
     """Return by what the interval of pooled timings is widened, and if that is between runs.
 
     A single timing and a later one differ by the spread between runs; of the mean of n runs,
-    which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. What is known of
-    one run alone says only how far its own timings are off, by 1 / sqrt(2) times their difference.
+    which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. Of one run alone,
+    known is only how far its timings, or two studies of it, are off, by 1 / sqrt(2) times that.
     """
     known = [regimes.spreads.get(each) for each in regimes.of(timings)] or [None] * 4
     between = max((each for each in known[2:] if each is not None), default=None)
     if between is not None:
         runs = len({timing.run for timing in timings})
-        return between * math.sqrt((1 + 1 / runs) / 2), True
+        return between * math.sqrt((1 + 1 / runs) / 2), regimes.most > 1
     alone = next((each for each in known[:2] if each is not None), 0.0)
     return alone / math.sqrt(2 * len(timings)), False
 

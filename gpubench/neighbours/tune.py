@@ -28,7 +28,7 @@ from gpubench.problems.neighbours.contract import HostSearch, NeighbourSearch
 from gpubench.problems.neighbours.tasks import TASKS, forms_for
 from gpubench.problems.particles.axes import Particles
 from gpubench.problems.particles.inputs import ParticleSet, coordinates_of, from_positions
-from gpubench.problems.particles.trajectory import Triple, frames_of, read_frames
+from gpubench.problems.particles.trajectory import Frames, Triple, frames_of, read_frames
 from gpubench.studies import runner
 from gpubench.studies.study import Subject, Sweep, parse_study
 
@@ -128,7 +128,7 @@ def tune(
     positions: str | Path | NDArray[np.floating] | Sequence[NDArray[np.floating]],
     cutoff: float,
     box: Triple | None = None,
-    periodic: bool | tuple[bool, bool, bool] = False,
+    periodic: bool | tuple[bool, bool, bool] | None = None,
     *,
     low: Triple | None = None,
     task: str = "list",
@@ -139,9 +139,12 @@ def tune(
     """Time all searches that can do a task on these particles, and rank them.
 
     positions: shape (particles, 3), or (frames, particles, 3) for a trajectory; or the path of a
-        `.npy`, `.gsd` or `.xyz` file. cutoff, box, low: in the unit of the positions; a box that
-        is not given is that of the file, else the one around the particles. low defaults to the
-        corner of the file's box, else to the origin.
+        `.npy`, `.gsd`, `.xyz`, `.extxyz` or `.xyz.gz` file. cutoff, box, low: in the unit of the
+        positions.
+    periodic: along which axes the box repeats; None: those that the file names, else none. Where
+        some do, a box that is not given is that of the file, whose edges a given one must have
+        along them; else it is one around the particles. low defaults to the corner of the file's
+        box, else to the origin.
     task: `build`, `count`, `ten-counts` or `list`. budget: of each search; default: 20 s over all.
     Each answer is checked against the oracle before and after timing. The records are stored in
     `out`, as those of `gpubench run`, under the study `tune`. Raises UserError for bad arguments,
@@ -153,8 +156,9 @@ def tune(
     frames = (
         read_frames(Path(positions)) if isinstance(positions, str | Path) else frames_of(positions)
     )
-    edges, corner = (frames.box if box is None else box), (frames.low if low is None else low)
-    given = box_of(edges, (0.0, 0.0, 0.0) if corner is None else corner, periodic)
+    given = _box(frames, box, low, periodic)
+    if given is not None and (why := given.why_coarse(cutoff)):
+        say(why)
     moments = _Moments([coordinates_of(frame) for frame in frames.positions], given)
     states = moments.placed(cutoff)
     last, skins, wider = Given(states[-1]), [share * cutoff for share in SKINS], {}
@@ -190,6 +194,33 @@ def tune(
     )
 
 
+def _box(
+    frames: Frames,
+    box: Triple | None,
+    low: Triple | None,
+    periodic: bool | tuple[bool, bool, bool] | None,
+) -> SearchBox | None:
+    """Return the box that the arguments of `tune` and the file describe; None in open space."""
+    repeats = (frames.periodic or False) if periodic is None else periodic
+    edges = frames.box if box is None and np.any(repeats) else box
+    if edges is None and (low is not None or np.any(repeats)):
+        needs = "low" if low is not None else "periodic"
+        raise UserError(
+            f"--{needs} ({needs}=) needs the edges of the box, which {frames.source} does not"
+            " state: give --box X,Y,Z (box=(x, y, z))"
+        )
+    if box is None and edges is not None and not min(edges) > 0:
+        raise UserError(
+            f"the box of {frames.source} is {edges[0]:g} x {edges[1]:g} x {edges[2]:g}: give one of"
+            " positive edges, --box X,Y,Z (box=(x, y, z))"
+        )
+    corner = frames.low or (0.0, 0.0, 0.0) if low is None else low
+    found = box_of(edges, corner, repeats)
+    if found is not None:
+        frames.require_agreement(found.size, found.periodic)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class _Moments:
     """All frames, float64, in the box and the cells that NeighbourList takes.
@@ -205,6 +236,9 @@ class _Moments:
         if not (math.isfinite(reach) and reach > 0):
             raise UserError(f"the cutoff must be positive and finite, not {reach}")
         box = self.given or box_around(*self._ends, reach)
+        if self.given is None and (why := box.why_coarse(reach)):
+            raise UserError(why)
+        reach = box.searched(reach)
         grid = replace(box.grid(len(self.frames[-1]), reach), cutoff=reach)
         return [from_positions(frame, grid, box.low) for frame in self.frames[which]]
 

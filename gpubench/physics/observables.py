@@ -6,7 +6,9 @@ In two dimensions particles lie in a plane of constant z, and areas take the pla
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +42,17 @@ class RadialDistribution:
 
     distance: Floats
     g: Floats
+
+
+def observed(workload: str, seen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a simulation observed at a moment, by the names that it has now.
+
+    Up to 0.2.0, the temperature of DPD was that of half steps.
+    """
+    if not workload.startswith("dpd-") or "half_step_temperature" in seen:
+        return dict(seen)
+    names = {"kinetic_temperature": "half_step_temperature"}
+    return {names.get(name, name): value for name, value in seen.items()}
 
 
 def momentum(velocities: Floats, species: Integers, fluid: Fluid) -> Floats:

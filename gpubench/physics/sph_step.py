@@ -6,7 +6,7 @@ int; places, uint32 (particles, 4), units of the box and id; velocities, float32
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,6 +53,16 @@ class BodiesStep:
     before: Sequence[RigidBody]
     after: Sequence[RigidBody]
     pushes: NDArray[np.float32]
+
+
+def with_doubt(felt: Callable[[float], Floats], error: float) -> tuple[Floats, Floats]:
+    """Return what is felt at a distance, and what a little more or less of it changes.
+
+    Both changes count, not what lies between them: where a spring meets its damper at the one,
+    both give 0 there, as beyond the range.
+    """
+    now = felt(0.0)
+    return now, np.abs(felt(error) - now) + np.abs(now - felt(-error))
 
 
 def check_sph_step(
@@ -222,9 +232,9 @@ class _SPHStep(Between):
         """Return the acceleration of particles by others that touch them, and its doubt.
 
         Where a pair begins to touch, the damper sets in at once, so that a rounding of the
-        distance is seen: in doubt is what a little more or less of it changes.
+        distance is seen.
         """
-        fluid, error = self.fluid, ARM_ERROR * max(self.box.size)
+        fluid = self.fluid
 
         def felt(beyond: float) -> Floats:
             contact = Contact(
@@ -235,7 +245,7 @@ class _SPHStep(Between):
                 positions, velocities, others, their_velocities, contact, self.box
             )[0]
 
-        return felt(0.0), np.abs(felt(error) - felt(-error))
+        return with_doubt(felt, ARM_ERROR * max(self.box.size))
 
     def _inside(self, body: RigidBody) -> Floats:
         """Return where the particles of a body are, those behind a wall put at it."""
@@ -260,14 +270,12 @@ class _SPHStep(Between):
         ends = zip(self.box.size, self.box.walls, strict=True)
         error = ARM_ERROR * max((edge for edge, walls in ends if walls & HIGH_WALL), default=1.0)
         walls = self.walls
-        wider, narrower = (
-            wall_accelerations(
-                positions, velocities,
-                replace(walls, distance=max(walls.distance + beyond, 0.0)), self.box,
-            )
-            for beyond in (error, -error)
-        )  # fmt: skip
-        return np.abs(wider - narrower)
+
+        def felt(beyond: float) -> Floats:
+            wider = replace(walls, distance=max(walls.distance + beyond, 0.0))
+            return wall_accelerations(positions, velocities, wider, self.box)
+
+        return with_doubt(felt, error)[1]
 
     def _wrong_moves(
         self,

@@ -19,7 +19,6 @@ from gpubench.physics.observables import (
     RadialDistribution,
     pressure,
     radial_distribution,
-    temperature,
 )
 from gpubench.physics_checks.check import Check, CheckOutcome, curve, found
 from gpubench.physics_checks.simulations import make, pass_time, sampled
@@ -63,10 +62,7 @@ def kinetic_temperatures(fluid: DPD, span: float) -> tuple[Estimate, Estimate]:
     """Return kT of half-step and of full-step velocities, over a span of time after settling."""
     pass_time(fluid, SETTLE)
     readings = [
-        [
-            temperature(velocities, snapshot.species, fluid.fluid).overall
-            for velocities in (snapshot.velocities, fluid.full_step_velocities())
-        ]
+        [fluid.observe(snapshot)[name] for name in ("half_step_temperature", "kinetic_temperature")]
         for snapshot in sampled(fluid, span, every=SPACING)
     ]
     half, full = (mean_of_series(series) for series in np.array(readings).T)

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from gpubench.base.errors import UserError
 from gpubench.evidence.bounds import Amount, Count, Line, Ms, Name, Real, Scalar, Size, read
 from gpubench.evidence.declared import legacy
+from gpubench.physics.observables import observed
 from gpubench.report import formats
 from gpubench.report.pages import Page, Photo, Section, Table, number
 
@@ -71,10 +72,9 @@ def _section(slug: str, path: Path) -> Section:
     )
     given = "".join(f", {name.replace('_', ' ')} {value}" for name, value in told.given.items())
     said, *more = _sentences(told)
-    last = told.observations[-1] if told.observations else {}
-    observed = Table.of(
+    seen = Table.of(
         "Observed at the end",
-        last.items(),
+        observed(told.workload, [{}, *told.observations][-1]).items(),
         ("", lambda each: each[0].replace("_", " ")),
         {"value": lambda each: number(each[1], "{:,.6g}".format)},
     )
@@ -84,7 +84,7 @@ def _section(slug: str, path: Path) -> Section:
         slug=slug,
         verdict=said,
         sentences=more,
-        tables=[observed],
+        tables=[seen],
         command=_command(told),
         picture=None if png is None else Photo(png, shown),
     )

@@ -21,6 +21,7 @@ from gpubench.base.version import __version__
 from gpubench.base.writing import whole_file
 from gpubench.devices import Device
 from gpubench.measure.environment import code_hash
+from gpubench.physics.observables import observed
 from gpubench.simulate.arrays import read_arrays
 from gpubench.simulate.setup import Setup, possible
 from gpubench.workloads.workload import Workload
@@ -150,7 +151,7 @@ def load(path: Path) -> Checkpoint:
 def _checkpoint(header: Any, arrays: Mapping[str, NDArray[Any]]) -> Checkpoint:
     """Make a checkpoint of what a file holds; raise ValueError, TypeError or KeyError for another.
 
-    Older files hold no id of a run.
+    Older files hold no id of a run, and may name what was observed otherwise.
     """
     if header.pop("format") != FORMAT:
         raise ValueError("another format")
@@ -168,6 +169,7 @@ def _checkpoint(header: Any, arrays: Mapping[str, NDArray[Any]]) -> Checkpoint:
     float(saved.setup.skin)  # OverflowError where it is none
     for observation in saved.observations:
         _require_observation(observation, saved.step)
+    saved.observations[:] = [observed(saved.setup.workload, seen) for seen in saved.observations]
     if sum(array.nbytes for array in state.values()) < saved.setup.particles:
         raise ValueError("a state of fewer particles")
     return saved

@@ -122,7 +122,7 @@ def read_frames(folder: Path) -> list[Frame]:
             box, renderer = tuple(account["box"]), account.get("renderer", "matplotlib")
             step, time, run = account["step"], account["time"], account.get("run")
             frames.append(Frame(path, step, time, Key(**own), box, renderer, run))
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is no frame of a simulation: move it elsewhere") from error
     return sorted(frames, key=lambda frame: frame.step)
 

@@ -193,7 +193,8 @@ class _Run:
         is_observed = timetable.is_due(timetable.observe_every, workload.step)
         is_shown = bool(self._on_frame) and timetable.is_due(timetable.frame_every, workload.step)
         if is_observed or is_shown:
-            snapshot = workload.snapshot()
+            with self._last_checkpoint_named():
+                snapshot = workload.snapshot()
             if is_observed:
                 self._observe(snapshot)
             if is_shown:
@@ -215,8 +216,14 @@ class _Run:
             self._saved_step = self._workload.step
 
     def _require_sound(self) -> None:
-        try:
+        with self._last_checkpoint_named():
             self._workload.require_sound()
+
+    @contextmanager
+    def _last_checkpoint_named(self) -> Iterator[None]:
+        """Say in a BlowUp which checkpoint is left."""
+        try:
+            yield
         except BlowUp as error:
             if self._checkpoint is not None and self._checkpoint.exists():
                 left = f"the last good checkpoint is {self._checkpoint}"

@@ -33,7 +33,7 @@ class Moment(NamedTuple):
 
 
 class Trajectory(ABC):
-    """A file of moments, each with step, time, box, species, positions and velocities.
+    """A file of moments, each with step, time, box, species, positions and their velocities.
 
     The first `write` makes it, whole with its first moment and the id of the run; a moment that
     cannot be written leaves those before it. Raises UserError where the file is there, unless the
@@ -133,7 +133,7 @@ def _gsd_moment(snapshot: Snapshot) -> Any:
 
 
 class XyzTrajectory(Trajectory):
-    """Extended XYZ: text, which OVITO and ASE read; float32's nine digits.
+    """Extended XYZ: text, which OVITO and `extxyz` read; float32's nine digits.
 
     The second line of each moment holds the id of the run.
     """

@@ -141,10 +141,19 @@ class DPD(InCells):
         )  # fmt: skip
 
     def snapshot(self) -> Snapshot:
-        """Return places and half-step velocities; see `full_step_velocities`."""
-        download = self.device.download
-        places = download(self.places).view(np.uint32)
-        velocities = download(self.state_columns[0])
+        """Return places with velocities of the same moment: half a kick more than those kept.
+
+        The forces of the next step are computed. Raises BlowUp, as `require_sound` does.
+        """
+        for _, launch in self.phases()[:-1]:
+            launch()
+        self.require_sound()
+        places, velocities, force = (
+            self.device.download(array) for array in (*self.current[:2], self._force)
+        )
+        places, species = places.view(np.uint32), velocities[:, 3].view(np.int32)
+        half_step = velocities[:, :3].astype(np.float64)
+        pull = force[:, :3] / np.asarray(self.fluid.mass)[species, None] + self.fluid.gravity
         by_id = rows_of(places[:, 3])
         return Snapshot(
             step=self.step,
@@ -152,33 +161,23 @@ class DPD(InCells):
             size=self.box.size,
             periodic=self.box.periodic,
             positions=self.box.to_positions(places[by_id]),
-            velocities=velocities[by_id, :3].astype(np.float64),
-            species=velocities[by_id, 3].view(np.int32).astype(np.int8),
+            velocities=(half_step + pull * self.time_step / 2)[by_id],
+            half_step_velocities=half_step[by_id],
+            species=species[by_id].astype(np.int8),
             species_names=self.model.species_names,
         )
 
-    def full_step_velocities(self) -> Floats:
-        """Return velocities at the last full step, float64 (particles, 3), in order of ids.
-
-        They are the mean of those at the half steps around it: half a kick less than the present
-        ones.
-        """
-        download = self.device.download
-        ids = download(self.places).view(np.uint32)[:, 3]
-        velocities = download(self.state_columns[0])
-        species = velocities[:, 3].view(np.int32)
-        force = self.in_place(self._force)[:, :3].astype(np.float64)
-        kick = self.time_step / np.asarray(self.fluid.mass)[species]
-        change = force * kick[:, None] + np.asarray(self.fluid.gravity) * self.time_step
-        found: Floats = (velocities[:, :3] - change / 2)[rows_of(ids)]
-        return found
-
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
         dimensions = 3 - len(self.flat)
-        found = temperature(snapshot.velocities, snapshot.species, self.fluid, dimensions)
+        assert snapshot.half_step_velocities is not None
+        full, half = (
+            temperature(velocities, snapshot.species, self.fluid, dimensions).overall
+            for velocities in (snapshot.velocities, snapshot.half_step_velocities)
+        )
         total = momentum(snapshot.velocities, snapshot.species, self.fluid)
         return {
-            "kinetic_temperature": found.overall,
+            "kinetic_temperature": full,
+            "half_step_temperature": half,
             "momentum_per_particle": float(np.linalg.norm(total)) / self.particles,
         }
 

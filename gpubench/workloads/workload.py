@@ -73,13 +73,14 @@ class Snapshot:
     step, time: since the beginning.
     size, periodic: edges of the box, whose corner is the origin, and where it repeats.
     positions: float64 (particles, 3), inside the box.
-    velocities: float64 (particles, 3), of the moment of the positions as nearly as is known.
+    velocities: float64 (particles, 3), of the moment of the positions.
     species: int8 (particles,), an index into species_names.
     colour_by: what pictures show, "species" or "speed"; with speed, species 0 is a fluid that is
         coloured by its speed, and all others are bodies in one colour.
     speed_scale: the speed at the top of the colours, one for a whole run. speed_label: what the
         colour bar says, with the unit.
     spacing: distance of neighbours at rest, where particles do not fill the box.
+    half_step_velocities: likewise, of half a step before; None where a workload keeps none.
     """
 
     step: int
@@ -94,6 +95,7 @@ class Snapshot:
     speed_scale: float = 0.0
     speed_label: str = "speed"
     spacing: float | None = None
+    half_step_velocities: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.colour_by not in ("species", "speed"):
@@ -218,7 +220,10 @@ class Workload(ABC):
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """Download the particles as physics has them."""
+        """Download the particles as physics has them; `advance` goes on as if it were not called.
+
+        Raises BlowUp where that takes work on the device which goes wrong.
+        """
 
     @abstractmethod
     def observe(self, snapshot: Snapshot) -> dict[str, float]:

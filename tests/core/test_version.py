@@ -88,6 +88,9 @@ SAME = {
     "an annotation": swapped(PYTHON, "items: int", "items: float"),
     "a message": swapped(PYTHON, "are too few", "is too few"),
     "a summary": swapped(PYTHON, '"sorts"', '"sorts well"'),
+    "what is seen of it": swapped(
+        PYTHON, "    def prepare", "    def snapshot(self):\n        return 1\n\n    def prepare"
+    ),
     "another class": swapped(PYTHON, '"other-sort"', '"another-sort"'),
     "what is not reached": swapped("gpubench/primitives/scan.py", "LIMIT = 3", "LIMIT = 4"),
     "a contract": {"gpubench/core/algorithm.py": "class Form:\n    changed = 1\n"},

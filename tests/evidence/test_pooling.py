@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import record, results
 
+from gpubench.evidence import declared
 from gpubench.evidence.pooling import Regimes, Timing, pool
 from gpubench.evidence.records import as_json
 
@@ -75,10 +76,36 @@ def test_what_is_timed_has_a_version_whatever_else_of_the_code_changes():
     assert (measured.record.median_ms, measured.replaced) == (4.0, 1)
 
 
+def test_a_version_by_todays_rule_counts_before_the_one_that_a_record_was_made_with(monkeypatch):
+    [one] = results([record("bitonic-search", version="1.old", device="cuda")]).records
+    known = {"versions": {"0123456": {"cuda bitonic-search": "1.new"}}}
+    monkeypatch.setattr(declared, "legacy", lambda: known)
+    made = {"commit": "0123456789", "dirty": False, "code_hash": "all"}
+    assert declared.version_of(one, made) == "1.new"
+    for other in ({"commit": "89abcde"}, {"commit": None}, {"dirty": True}):
+        assert declared.version_of(one, made | other) == "1.old"
+
+
 def test_times_with_two_versions_of_a_library_are_never_pooled():
     made = [record(median=ms, version="1.v", library=f"lib {ms}") for ms in (1.0, 2.0)]
     files = [results([made[0]]), results([made[1]], started=LATER)]
     assert [m.record.median_ms for m in pool(files)] == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "version", "counts"),
+    [
+        ({"library": "lib 1"}, "1.v", ("ok", 1.0)),
+        ({"library": "lib 1"}, "1.w", ("skipped", None)),
+        ({"status": "wrong", "reason": "why"}, "1.v", ("wrong", None)),
+        ({"status": "wrong", "reason": "why", "library": "lib 1"}, "1.v", ("wrong", None)),
+    ],
+)
+def test_a_run_without_a_library_takes_away_none_of_its_answers(earlier, version, counts):
+    first = results([record(version="1.v", library="lib 1")], started="2000-01-01T00:00:00+00:00")
+    then = results([record(version="1.v", **earlier)], started="2000-06-01T00:00:00+00:00")
+    last = record(status="skipped", reason="lib is not installed", version=version)
+    assert only(first, then, results([last], started=LATER)) == counts
 
 
 def test_a_version_that_the_study_has_a_newer_one_of_is_older():
@@ -283,4 +310,4 @@ def test_what_two_studies_timed_alike_says_how_far_apart_they_are():
     lone = record("bucket-sort", "host-loop", study="one", width=1e-4, version="1.v")
     found = pool([results([*made, lone])])
     assert {round(m.spread, 4) for m in found} == {round(math.log(1.06), 4)}
-    assert all(m.is_known for m in found)
+    assert not any(m.is_known for m in found), "one run says nothing of the next"

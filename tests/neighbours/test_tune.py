@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from gpubench.base.errors import UserError
 from gpubench.cli.app import app
 from gpubench.core.grid import Grid
 from gpubench.measure.budget import Budget
+from gpubench.neighbours import tune
 from gpubench.neighbours.tune import Given
 from gpubench.problems.neighbours.contract import Neighbours
 from gpubench.problems.particles.inputs import from_positions
@@ -102,7 +104,9 @@ def test_it_times_the_grid_and_the_cutoff_of_neighbour_list(
     found = gpubench.tune(
         positions, 1.0, box, repeats, low=corner, device="opencl", out=tmp_path, budget=SHORT
     )
-    search = gpubench.NeighbourList(1.0, box, repeats, low=corner)
+    lines = capsys.readouterr().err.splitlines()
+    with nullcontext() if edge < 1e4 else pytest.warns(UserWarning, match="pairs may be lost"):
+        search = gpubench.NeighbourList(1.0, box, repeats, low=corner)
     pairs = len(search(positions))
     (ours,) = (
         each.measurement.record
@@ -111,7 +115,8 @@ def test_it_times_the_grid_and_the_cutoff_of_neighbour_list(
     )
     assert tuple(ours.drawn["cells"]) == search._plan[1].box.grid(400, 1.0).cells
     assert ours.outcome["pairs"] == pairs > 0
-    assert capsys.readouterr().err.startswith("gpubench: timing 400 particles on ")
+    assert lines[-1].startswith("gpubench: timing 400 particles on ")
+    assert ["pairs may be lost" in line for line in lines[:-1]] == [True] * (edge == 1e4)
 
 
 def test_of_open_space_it_times_the_box_that_neighbour_list_takes(few, frames, tmp_path):
@@ -185,13 +190,58 @@ def test_formats_agree(frames, tmp_path):
     assert (found.low, found.box) == ((-3.0, -3.0, -3.0), BOX)
 
 
+def in_xyz(frames, more):
+    """Return extended XYZ of frames in BOX."""
+    lattice = 'Lattice="6 0 0 0 6 0 0 0 6"'
+    return "".join(
+        f"{len(frame)}\n{lattice} {more} Properties=pos:R:3\n"
+        + "".join(f"{x!r} {y!r} {z!r}\n" for x, y, z in frame.tolist())
+        for frame in frames
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "box"),
+    [
+        ("", "box=(6.0, 6.0, 6.0), periodic=(True, True, False)"),
+        ("--periodic xyz", "box=(6.0, 6.0, 6.0), periodic=True"),
+        ("--box 6.000001,6,9 --low 0,0,-1",
+         "box=(6.000001, 6.0, 9.0), periodic=(True, True, False), low=(0.0, 0.0, -1.0)"),
+        ("--periodic none", None),
+        ("--periodic none --box 7,7,7", "box=(7.0, 7.0, 7.0), periodic=False"),
+    ],
+)  # fmt: skip
+def test_the_box_is_that_of_the_file_where_none_is_given(
+    few, frames, tmp_path, monkeypatch, words, box
+):
+    monkeypatch.setattr(tune, "DEVICE_SECONDS", 0.01)
+    path = tmp_path / "t.xyz"
+    path.write_text(in_xyz(frames[:1] % 6, 'pbc="T T F"'))
+    fixed = ["--cutoff", "1", "--device", "opencl", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, ["tune", str(path), *fixed, "--task", "count", *words.split()])
+    code = result.stdout.splitlines()[-1]
+    middle = f", {box}" if box else ""
+    assert code == f"gpubench.NeighbourList(cutoff=1.0{middle}, method='counting-sort')"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("absent.npy --cutoff 1", "cannot read"),
-        ("bad.xyz --cutoff 1", "frame 0 ends early"),
+        ("bad.xyz --cutoff 1", "frame 0 of bad.xyz: it does not have 3 particles"),
         ("one.npy --cutoff 0", "positive"),
-        ("one.npy --cutoff 1 --periodic xyz", "needs the edges of its box"),
+        (
+            "one.npy --cutoff 1 --periodic xyz",
+            "--periodic (periodic=) needs the edges of the box, which one.npy does not state:"
+            " give --box X,Y,Z",
+        ),
+        ("one.npy --cutoff 1 --low 1,1,1", "--low (low=) needs the edges of the box"),
+        ("one.npy --cutoff 1 --box 6,6,6 --periodic all", "--periodic takes axes such as x"),
+        (
+            "boxed.xyz --cutoff 1 --box 6,6.1,7",
+            "--box (box=) repeats along y after 6.1, and the box of boxed.xyz after 6:",
+        ),
+        ("flat.xyz --cutoff 1", "the box of flat.xyz is 6 x 6 x 0: give one of positive edges"),
         ("one.npy --cutoff 3 --box 6,6,6 --periodic x", "three times the cutoff"),
         ("one.npy --cutoff 1 --box 3,3,3", "outside the box"),
         ("one.npy --cutoff 1 --box 3,3", "three numbers"),
@@ -208,6 +258,9 @@ def test_bad_input_is_refused(words, said, frames, tmp_path, monkeypatch):
     np.save("none.npy", np.zeros((0, 3)))
     np.save("nan.npy", np.full((2, 3), np.nan))
     (tmp_path / "bad.xyz").write_text("3\n\nA 1 2 3\n")
+    flat = 'Lattice="6 0 0 0 6 0 0 0 0" pbc="T T F"'
+    (tmp_path / "flat.xyz").write_text(f"2\n{flat}\nA 1 2 0\nA 3 4 0\n")
+    (tmp_path / "boxed.xyz").write_text(in_xyz(frames[:1], 'pbc="T T F"'))
     result = CliRunner().invoke(app, ["tune", *words.split()])
     assert isinstance(result.exception, UserError)  # `exits` makes of it one line and status 2
     assert said in str(result.exception)

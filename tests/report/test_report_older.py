@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_pages import STUDY, record, results, run_of, write_page
+from report_pages import ENVIRONMENT, STUDY, record, results, run_of, write_page
 
 from gpubench import report
 from gpubench.core.version import version_of
+from gpubench.evidence.coverage import coverage
 from gpubench.report import tables, verdict
 from gpubench.report.machines import machines
 
@@ -65,6 +66,23 @@ def test_a_map_is_of_one_code() -> None:
     [run] = machines(found)[0].studies
     assert {cell.place.particles for cell in run.cells.values()} == {4096}
     assert run.replaced == 3  # one replaced by its repetition, two on the input that is gone
+
+
+def test_two_gpus_are_never_compared() -> None:
+    """Each has ranks, older code and a spread of its own, though the other timed the same."""
+    of_one = [timed(name, TODAY[name], median=1.0) for name in NAMES[1:]]
+    of_other = [timed(name, "1.older", median=0.1 * n) for n, name in enumerate(NAMES[1:], 1)]
+    other = ENVIRONMENT["device"] | {"name": "Another GPU"}
+    found = machines([
+        results(of_one), results(of_other, device=other, started="2001-01-01T00:00:00+00:00")
+    ])  # fmt: skip
+    assert [machine.device.name for machine in found] == ["Another GPU", "Synthetic GPU"]
+    for machine, medians in zip(found, ([0.1, 0.2], [1.0, 1.0]), strict=True):
+        ranked = [each.measurement for race in machine.ranked for each in race]
+        assert [each.record.median_ms for each in ranked] == medians
+        assert all(each.spread == 0 and len(each.timings) == 1 for each in ranked)
+        assert not coverage(machine.runs)
+    assert [machine.studies[0].older for machine in found] == [ALL_OLD, ""]
 
 
 def test_coverage_has_a_page_where_two_runs_timed_the_same(tmp_path: Path) -> None:

@@ -51,6 +51,20 @@ def test_tells_what_was_simulated(folder, tmp_path):
     assert "| pressure | \N{EN DASH} |" in text
 
 
+def test_a_half_step_temperature_of_before_is_not_shown_as_one_of_full_steps(folder, tmp_path):
+    older = {"step": 9, "time": 9.0, "kinetic_temperature": 1.07}
+    now = {**older, "kinetic_temperature": 1.03, "half_step_temperature": 1.06}
+    _, text = written([folder(observations=[older])], tmp_path / "older")
+    assert "| half step temperature | 1.07 |" in text and "kinetic temperature" not in text
+    _, text = written([folder("now", observations=[now])], tmp_path / "now-page")
+    assert "| kinetic temperature | 1.03 |" in text
+    assert "| half step temperature | 1.06 |" in text
+    _, text = written(
+        [folder("sph", workload="sph-dam-break", observations=[older])], tmp_path / "sph-page"
+    )
+    assert "| kinetic temperature | 1.07 |" in text
+
+
 def test_the_published_figure_is_named_also_where_an_old_account_does_not(folder, tmp_path):
     folder("old")
     folder("new", figure="Figure 9 of elsewhere.")

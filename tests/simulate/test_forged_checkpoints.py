@@ -293,3 +293,13 @@ def test_a_checkpoint_of_before_ids_is_taken(forger):
     forger.write(older)
     assert checkpoint.load(forger.path).run is None
     assert forger.attempt()
+
+
+def test_a_half_step_temperature_of_before_is_not_taken_for_one_of_full_steps(each_forger):
+    older = {"step": 0, "time": 0.0, "kinetic_temperature": 1.07}
+    now = {**older, "step": 1, "kinetic_temperature": 1.03, "half_step_temperature": 1.06}
+    each_forger.write({**each_forger.header, "observations": [older, now]})
+    seen = checkpoint.load(each_forger.path).observations
+    if each_forger.setup.workload.startswith("dpd-"):
+        older["half_step_temperature"] = older.pop("kinetic_temperature")
+    assert seen == [older, now]

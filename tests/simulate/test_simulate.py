@@ -16,6 +16,7 @@ import pytest
 from fake_workload import MIB, FakeCells, FakeGas
 from fakes import FakeDevice
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from gpubench import registry
 from gpubench.base.errors import NotSupported, UserError
@@ -628,9 +629,13 @@ def test_a_broken_frame_is_named(tmp_path):
     (tmp_path / "frame-7.png").write_bytes(b"no picture")
     with pytest.raises(UserError, match=r"frame-7\.png is no frame"):
         frames.read_frames(tmp_path)
-    Image.new("RGB", (4, 4)).save(tmp_path / "frame-7.png")
-    with pytest.raises(UserError, match=r"frame-7\.png is no frame"):
-        frames.read_frames(tmp_path)
+    for account in (None, "[]", "7", '{"species_names": 7}'):
+        told = PngInfo()
+        if account is not None:
+            told.add_text(frames._KEY, account)
+        Image.new("RGB", (4, 4)).save(tmp_path / "frame-7.png", pnginfo=told)
+        with pytest.raises(UserError, match=r"frame-7\.png is no frame"):
+            frames.read_frames(tmp_path)
 
 
 def test_no_frames_give_no_animation(tmp_path):

@@ -15,6 +15,7 @@ from test_trajectories import CASES
 
 from gpubench.base.errors import UserError
 from gpubench.devices import Device
+from gpubench.physics.observables import temperature
 from gpubench.workloads import cell_workload, dpd
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import BlowUp
@@ -55,6 +56,41 @@ def test_what_is_re_sorted_stays_where_it_is(device):
     simulation.advance(6)
     ids = simulation.state()["places"][:, 3]
     assert (ids == np.arange(PARTICLES)).all()
+
+
+@pytest.mark.parametrize("skin", [0.0, 0.4])
+@pytest.mark.parametrize(("algorithm", "form"), [("counting-sort", "order"),
+                                                 ("counting-sort", "reorder"),
+                                                 ("counting-resort", "order"),
+                                                 ("atomic-list", "one-pass"),
+                                                 ("fixed-capacity", "one-pass")])  # fmt: skip
+def test_a_snapshot_has_velocities_of_its_moment_and_changes_nothing(device, algorithm, form, skin):
+    """They are the mean of those at the half steps around it, whose kicks are two halves."""
+    seen, unseen = (made(device, DPDStandard, algorithm, form, skin=skin) for _ in range(2))
+    for steps in (0, 1, 4):
+        seen.advance(steps)
+        now = seen.snapshot()
+        again = seen.snapshot()
+        np.testing.assert_array_equal(again.velocities, now.velocities)
+        seen.advance(1)
+        around = [now.half_step_velocities, seen.snapshot().half_step_velocities]
+        np.testing.assert_allclose(now.velocities, np.mean(around, axis=0), atol=1e-6)
+        unseen.advance(steps + 1)
+        assert bits(seen) == bits(unseen)
+    found = seen.observe(now)
+    assert found["half_step_temperature"] == pytest.approx(
+        temperature(now.half_step_velocities, now.species, seen.fluid).overall
+    )
+    assert found["kinetic_temperature"] == pytest.approx(
+        temperature(now.velocities, now.species, seen.fluid).overall
+    )
+    assert abs(found["kinetic_temperature"] - found["half_step_temperature"]) > 1e-3
+
+
+def test_a_snapshot_says_when_cells_overflow(device):
+    simulation = made(device, DPDStandard, "fixed-capacity", "one-pass", capacity=2)
+    with pytest.raises(BlowUp, match="no room for"):
+        simulation.snapshot()
 
 
 def test_forces_sum_to_nothing_at_all(device):
@@ -211,7 +247,7 @@ def test_names_the_particle_that_blew_up(device, velocity, axis):
     simulation.advance(1)
     # What is worthless stays within the box, and within memory.
     simulation.advance(3)
-    assert simulation.snapshot().positions.min() >= 0
+    assert simulation.box.to_positions(simulation.state()["places"]).min() >= 0
 
 
 def test_says_when_cells_overflow(device):

@@ -15,7 +15,7 @@ from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody
 from gpubench.physics.sph import SPHFluid, mass_for, spacing_for
 from gpubench.physics.sph_forces import accelerations, densities
-from gpubench.physics.sph_step import BodiesStep, check_sph_step
+from gpubench.physics.sph_step import BodiesStep, check_sph_step, with_doubt
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody, SPHUnbounded
 
 CASES: dict[str, tuple[type[SPH], dict[str, Any]]] = {
@@ -125,6 +125,21 @@ def test_a_wrong_velocity_at_the_floor_of_a_world_is_told(intel):
     assert height < simulation.fluid.wall_distance
     done.after["velocities"][lowest, 1] += 1e-5
     assert re.search("the velocity of particle [0-9]+ along y", done.problem() or "")
+
+
+def test_a_spring_that_meets_its_damper_is_in_doubt_all_the_same():
+    """A particle that leaves a wall, barely within its range, at just the speed of the spring."""
+    stiffness, damping, error, depth = 1.0, 0.5, 5e-5, 1e-5
+    speed = stiffness * (depth + error) / damping
+
+    def felt(beyond: float) -> np.ndarray:
+        inside = depth + beyond
+        return np.array([stiffness * inside - damping * speed if inside > 0 else 0.0])
+
+    now, doubt = with_doubt(felt, error)
+    assert felt(error) == pytest.approx(felt(-error), abs=1e-12)
+    assert now == felt(0.0)
+    assert doubt >= np.abs(felt(1e-6) - now)
 
 
 def of_body(done: Done, **changes: Any) -> None:

@@ -42,5 +42,5 @@ def mapped(path: Path) -> NDArray[Any]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(
             f"cannot read {path}: {textwrap.shorten(reason, 200) or type(error).__name__};"
-            " give an array saved with numpy.save"
+            " give a .npy file of numbers, as numpy.save writes it"
         ) from error
