@@ -97,8 +97,8 @@ class Answer:
 
 
 BUILDS = (
-    "only builds of sorted cells are compared: which structure pays is told by tasks that query it,"
-    " count and list"
+    "only builds of sorted cells are compared; tasks that query them, count and list, tell which"
+    " structure pays"
 )
 
 

@@ -120,7 +120,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, measured: Measurement, time: Timed | None, called_from: str) -> Known:
-        """Return what a measurement tells. time: by which it is compared."""
+        """Take it from a measurement. time: by which it is compared."""
         record, source = measured.record, measured.results
         times = (record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
         own, low, high = (math.nan if each is None else each for each in times)
