@@ -324,7 +324,7 @@ ALLOWED = {
     "report/tables.py": "decomposition moved ranks time_step workload",
     "choose/chooser.py": "distribution order",
     "choose/evidence.py": "destination distribution moved order particles per_cell periodic",
-    "choose/output.py": "moved particles per_cell",
+    "choose/output.py": "moved particles",
     "choose/question.py": "destination distribution order",
     "choose/sorts.py": "key_bits key_count key_entropy key_order key_type segment_keys value_bytes",
     "compare/files.py": "periodic",
