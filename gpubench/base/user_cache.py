@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -49,6 +50,8 @@ def keep(path: Path, content: bytes) -> bool:
     """See to it that a file of the cache holds just this; where that fails, say so."""
     if _read(path) == content:
         return True
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
     try:
         with whole_file(path) as file:
             file.write(content)

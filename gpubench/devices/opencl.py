@@ -67,6 +67,8 @@ def _vendors(cache_folder: Path, runtimes: Mapping[str, bytes]) -> Path | None:
     """
     digest = hashlib.sha256(repr(sorted(runtimes.items())).encode()).hexdigest()
     folder = cache_folder / f"opencl-vendors-{digest[:16]}"
+    if folder.is_file():
+        folder.unlink()
     are_kept = [keep(folder / name, content) for name, content in runtimes.items()]
     return folder if all(are_kept) else None
 
