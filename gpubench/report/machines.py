@@ -44,10 +44,9 @@ class StudyRun:
 
     @property
     def dates(self) -> str:
-        """The day or days of what is shown, as `Machine.dates`."""
+        """When and from which commits what is shown was measured, as `Machine.dates`."""
         every = (each for cell in self.cells.values() for each in cell.modes.values())
-        timings = (cell.ranked.measurement.timings for cell in every)
-        return _dates({max(_day(timing.results) for timing in own) for own in timings})
+        return _dates([cell.ranked.measurement.timings[-1].results for cell in every])
 
     @cached_property
     def has_graphs(self) -> bool:
@@ -179,8 +178,8 @@ class Machine(NamedTuple):
 
     @property
     def dates(self) -> str:
-        """The day or days of its runs: "on 2025-01-31", or "from ... to ..."."""
-        return _dates({_day(run) for run in self.runs})
+        """The days and commits of its runs: "on 2025-01-31, commit 0123456", or from ... to ...."""
+        return _dates(self.runs)
 
     @property
     def is_cpu(self) -> bool:
@@ -243,13 +242,13 @@ def _study_of(name: str, runs: Sequence[Results]) -> Study:
     return Study(name, title, None, None, why, 0, None, (), ())
 
 
-def _day(result: Results) -> str:
-    return str(result.environment["started"])[:10]
-
-
-def _dates(days: Collection[str]) -> str:
-    first, last = min(days), max(days)
-    return f"on {first}" if first == last else f"from {first} to {last}"
+def _dates(runs: Sequence[Results]) -> str:
+    ends = (key(runs, key=lambda run: started(run.environment)).environment for key in (min, max))
+    (first, old), (last, new) = (
+        (e["started"][:10], str(e.get("commit") or "unknown")[:7]) for e in ends
+    )
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    return f"{when}, {f'commit {new}' if old == new else f'commits {old} to {new}'}"
 
 
 def _fewest_ranks(places: Sequence[InputAxes]) -> list[InputAxes]:

@@ -20,8 +20,9 @@ from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
-from gpubench.report.rankings import Race, Searches, moved_share, tied
+from gpubench.report.rankings import Searches, moved_share, tied
 from gpubench.report.vega import FigurePart
+from gpubench.report.verdict import Race
 
 Tile = dict[str, Any]  # what is shown and told of one input
 

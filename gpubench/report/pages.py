@@ -10,6 +10,7 @@ from gpubench.report import formats
 from gpubench.report.vega import FigurePart
 
 T = TypeVar("T")
+_HALF, _LETTER, _PADDING = 480, 9, 16  # pixels of half a page, and in a table
 
 
 class Item(NamedTuple):
@@ -79,9 +80,13 @@ class Table(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether no other table stands beside it."""
+        """Whether it may be too wide to share the page with another table."""
         first = self.rows[0].items if self.rows else ()
-        return len(self.columns) > 8 or any(item.kind == "words" for item in first)
+        cells = [[row.head, *(item.text + item.mark for item in row.items)] for row in self.rows]
+        heads = [max(heading.split() or [""], key=len) for heading in self.columns]
+        letters = sum(max(map(len, each)) for each in zip(heads, *cells, strict=True))
+        room = letters * _LETTER + len(heads) * _PADDING
+        return room > _HALF or any(item.kind == "words" for item in first)
 
 
 class Photo(NamedTuple):
@@ -95,7 +100,8 @@ class Photo(NamedTuple):
 class Section:
     """A stretch of a page, in the order in which it is shown.
 
-    slug: its place, of those that a page lists, and the name of the picture's file.
+    slug: its place, of those that a page lists, and the name of the picture's file. machine: of
+    which one is shown at a time.
     verdict: a sentence in larger letters. links: their texts, and where they lead.
     notes: said of all tables, of which those without rows are left out. command: does it again.
     style: "half" (beside another) or "abreast" (its figures so).
@@ -104,6 +110,7 @@ class Section:
     title: str = ""
     level: int = 3
     slug: str = ""
+    machine: str = ""
     style: str = ""
     alert: str = ""
     verdict: str = ""

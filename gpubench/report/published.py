@@ -147,13 +147,15 @@ def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> 
     if not every:
         return None
     marks, note = modes(match.cell for match in every)
-    columns = range(len(published.columns))
+    items = {at: _item(match, marks) for at, match in grid.items()}
+    columns = sorted({column for (_, column), item in items.items() if item != _NOT_MEASURED})
     rows = [
-        Row(AXES[published.row_axis].count(size), [_item(grid[row, i], marks) for i in columns])
+        Row(AXES[published.row_axis].count(size), [items[row, i] for i in columns])
         for row, size in enumerate(published.rows)
     ]
-    subjects = [forms[column_algorithm(published, i)] for i in columns]
+    subjects = [forms[column_algorithm(published, i)] for i in range(len(published.columns))]
     labels = [f": {run.labels[subject]}" if subject else "" for subject in subjects]
+    head, *heads = _columns(published, labels)
     notes = [note]
     notes += [steps.FRAME] if published.quantities else []
     if any(match.better for match in every):
@@ -161,7 +163,9 @@ def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> 
     used = dict.fromkeys(run.labels[match.cell.subject] for match in every if match.cell)
     shown = which if published.algorithms else f"{formats.listing(used)}, {which}"
     title = f"Measured: {shown}, {unit_name(run.unit)}"
-    return Table(title, _columns(published, labels), rows, notes)
+    gone = [name for i, name in enumerate(heads) if i not in columns]
+    notes += [f"Not measured: {formats.listing(gone)}."] if gone else []
+    return Table(title, [head, *(heads[i] for i in columns)], rows, notes) if columns else None
 
 
 def _item(match: Match, marks: Mapping[str, str]) -> Item:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,9 +13,7 @@ from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.report.cells import InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import ANSWERS
-
-# Equal work on one input: the fastest form of each algorithm, fastest first.
-Race = Sequence[MeasurementRow]
+from gpubench.report.verdict import Race
 
 
 def question(cell: MeasurementRow) -> str:
@@ -58,14 +56,19 @@ class Searches:
 
     @cached_property
     def races(self) -> list[Race]:
-        """What was ranked together, in the order of tasks, then of inputs as measured."""
+        """What was ranked together, the fastest form of each algorithm.
+
+        In the order of tasks, those that the front page answers first, then of inputs as measured.
+        """
         races = []
         for place in self.run.by_place:
             ranked = (cell for cell in self.run.ranked_at(place) if question(cell))
             for alike in grouped(ranked, lambda cell: cell.ranked.group).values():
                 forms = grouped(alike, lambda cell: cell.subject.algorithm)
                 races.append([own[0] for own in forms.values()])
-        return sorted(races, key=lambda race: list(TASKS).index(race[0].task))
+        first = self.run.study.views.answers if self.run.study.views else ()
+        order = list(dict.fromkeys([*first, *TASKS]))
+        return sorted(races, key=lambda race: order.index(race[0].task))
 
     @cached_property
     def by_question(self) -> dict[str, list[Race]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
+from gpubench.evidence.crossover import FIRST, crossings
 from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
@@ -68,6 +70,29 @@ def _shared(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], Measuremen
         for cell in run.by_subject.get(subject, ())
         if cell.ok and cell.median_ms and cell.place.has(**usual)
     }
+
+
+def pays(run: StudyRun) -> list[str]:
+    """Write above how many particles several ranks are faster than one; empty where none crosses.
+
+    Of the algorithm that is fastest on the most inputs.
+    """
+    said: list[str] = []
+    if (subject := run.winner(run.timed)) is None:
+        return said
+    for way in ways(run):
+        ratios = {}
+        for size in sorted({cell.place.count for cell in run.timed}):
+            one, several = (find(run, subject, each, size) for each in (ALONE, way))
+            if one and several and (found := one.over(several)):
+                ratios[math.log2(size)] = found
+        for each in crossings(list(ratios), list(ratios.values())) if len(ratios) > 1 else ():
+            if each.faster_before == FIRST and each.low and each.high:
+                at = [formats.significant(2**e) for e in (each.at, each.low, each.high)]
+                said.append(
+                    f"{way.label}: pay above about {at[0]} particles (95 %: {at[1]} to {at[2]})"
+                )
+    return said
 
 
 def way_of(quantity: Quantity) -> Way:

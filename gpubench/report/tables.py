@@ -210,10 +210,14 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
         shown[f"{heading} per second, 10⁹"] = [_per_second(cell, name) for cell in cells]
     for name, heading in named.items():
         shown[heading] = [_reported(cell.reported.get(name)) for cell in cells]
-    rows = [Row(head, own) for head, own in shown.items() if {*own} - {NOTHING}]
-    columns = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
+    shown = {head: own for head, own in shown.items() if {*own} - {NOTHING}}
+    names = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
     if len(values) == 1:
-        columns = [run.labels[cell.subject] for cell in cells]
+        names = [run.labels[cell.subject] for cell in cells]
+    columns, rows = names, [Row(*row) for row in shown.items()]
+    if len(names) > len(shown):
+        turned = zip(*shown.values(), strict=True)
+        columns, rows = [*shown], [Row(*row) for row in zip(names, turned, strict=True)]
     where = [scan.title] if len(values) > 1 else [scan.title, axis.say(*values)]
     title = f"What the algorithms report at {', '.join(filter(None, where))}"
     return Table(title, ["", *columns], rows, [note])

@@ -174,8 +174,12 @@ def test_the_gist_is_short_and_counts() -> None:
             (("atomic-list", "one-pass"), ("bucket-sort", "host-loop")), times, strict=True
         ):
             made.append(record(algorithm, form, per_cell=per_cell, median=time))
-    assert verdict.gist(run_of(made)) == (
+    assert verdict.wins(run_of(made)) == [
         "Fastest as launched of 4 cases: atomic-list in 2, bucket-sort in 1, inconclusive in 1."
+    ]
+    twice = formats.ratio(2)
+    assert verdict.gist(run_of(made)) == (
+        f"Take atomic-list: known slower on 1 of 4 inputs, at worst {twice}."
     )
     failed = [record(status="failed", reason="no")]
     assert verdict.gist(run_of(failed)).startswith("Nothing was timed")
@@ -183,14 +187,15 @@ def test_the_gist_is_short_and_counts() -> None:
 
 def test_the_front_page_counts_wrong_answers_and_what_was_skipped() -> None:
     [machine] = machines([cpu_results()])
-    *_, table = document._overview([Told(run, "gist", "page.html", []) for run in machine.studies])
+    told = [Told(run, "gist", "page.html", []) for run in machine.studies]
+    table = document._overview(told, is_cpu=True)[0]
     assert table.rows[0].items[-1].detail == "2 wrong, 10 skipped"
     assert (table.rows[0].link, table.rows[0].items[0].text) == ("page.html", "gist")
 
 
 def test_the_front_page_sets_times_beside_published_ones() -> None:
     run = run_of([record("bucket-sort", "host-loop")])
-    table, _ = document._overview([Told(run, "", "", [])])
+    table = document._overview([Told(run, "", "", [])], is_cpu=False)[-1]
     assert table.columns == ["Table", *published.HEADINGS]
     assert [(item.text, item.detail) for item in table.rows[0].items] == [
         ("2¹⁶ particles, 4 per cell", ""),
