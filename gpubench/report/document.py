@@ -38,15 +38,12 @@ _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
 _LAUNCHED = "Compared as launched from Python: no CUDA graph was timed here."
 _BY_DEVICE = "Compared by device time (CUDA graph replay); what no graph holds, as launched."
+_LEAD = "GPU neighbour search and cell lists for SPH, DPD and molecular dynamics."
 _GROUPS = (
-    "Whole steps of SPH and DPD",
+    "Whole steps of smoothed particle hydrodynamics (SPH) and dissipative particle dynamics (DPD)",
     "Searches and libraries",
     "The papers' tables",
     "More studies",
-)
-_LEAD = (
-    "Fixed-radius neighbour search and cell lists on GPUs, for smoothed particle hydrodynamics"
-    " (SPH), dissipative particle dynamics (DPD) and molecular dynamics (MD)."
 )
 _METHOD = (
     "Times are of the device, between events around the launches alone. Every answer is checked"

@@ -31,7 +31,7 @@ HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _PADDING = 12  # pixels from the outermost points to the ends of an axis
-_LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
+_LEGEND_MARK, _CHARACTER = 36, 7.5  # pixels, in a legend
 _BAR, _BAR_LABEL = 20, 240  # pixels from bar to bar; of a label beside it at most
 # What is told of a point or a tile, by the name in its data.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "to repeat"}
@@ -57,7 +57,7 @@ CONFIG: dict[str, Any] = {
         "titleFontSize": 12, "titleFontWeight": "normal", "labelOverlap": "greedy",
         "labelSeparation": 6, "labelFlush": False,
     },
-    "axisX": {"grid": False, "titlePadding": 8},
+    "axisX": {"grid": False, "titlePadding": 8, "labelFlush": 2 * _PADDING},
     # The title of the y axis lies flat above it, where it is read without tilting the head.
     "axisY": {
         "domain": False, "ticks": False, "titleAngle": 0, "titleAlign": "left",
@@ -322,13 +322,16 @@ def _bars(chart: BarChart) -> dict[str, Any]:
     used = list(dict.fromkeys(str(row["k"]) for row in rows))
     hues = [colour(index) for index in range(len(used))]
     pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
+    room = alt.ExprRef(f"min({_BAR_LABEL}, 0.45 * (containerSize()[0] || {_DRAWN_WIDTH}))")
     bars = (
         alt.Chart(alt.NamedData("rows"))
         .transform_filter("datum.p == panel")
         .mark_bar(clip=True)
         .encode(
-            y=alt.Y("n:N", sort=None).axis(title=None, labelLimit=_BAR_LABEL, grid=False),
-            x=alt.X("v:Q", title=chart.label).axis(grid=True, tickCount=8).scale(nice=False),
+            y=alt.Y("n:N", sort=None).axis(title=None, labelLimit=room, grid=False),
+            x=alt.X("v:Q", title=chart.label)
+            .axis(grid=True, tickCount=8, titleAnchor="end")
+            .scale(nice=False),
             order="i:O",
             color=alt.Color("k:N").scale(domain=used, range=hues).legend(legend(used, _BAR_LABEL)),
             opacity=faded(0.15),
