@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from browser import CHROMIUM, chromium, layout
 from check_pages import GROWTH, PRESSURE, a_check, found
-from fluid_steps import every_record
+from fluid_steps import SUBJECTS, every_record, step
 from matplotlib import image
 from PIL import Image
 from regime_records import grid, spread
@@ -41,7 +41,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a report with pages of every kind, on two machines."""
     out = tmp_path_factory.mktemp("report")
     many = [record(median=p, parameters={"parts": p}) for p in range(1, 20)]
-    measured = [results([*full_records(), *many, *every_record()]), cpu_results()]
+    euler = [
+        step(*subject, size, workload="sph-silva2012", time_step=0.125)
+        for subject in SUBJECTS
+        for size in (128000, 1024000)
+    ]
+    measured = [results([*full_records(), *many, *every_record(), *euler]), cpu_results()]
     simulation = tmp_path_factory.mktemp("simulation") / "simulation.json"
     simulation.write_text(json.dumps(account()), encoding="utf-8")
     Image.new("RGB", (1600, 900), (0, 114, 178)).save(simulation.with_name("panel.png"))
