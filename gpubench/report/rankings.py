@@ -56,7 +56,7 @@ class Searches:
 
     @cached_property
     def races(self) -> list[Race]:
-        """What was ranked together, the fastest form of each algorithm.
+        """What was ranked together, the fastest variant of each algorithm.
 
         In the order of tasks, those that the front page answers first, then of inputs as measured.
         """
