@@ -216,7 +216,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
 
 
 def _overview(told: Sequence[Told], is_cpu: bool) -> list[Table]:
-    """Return a table for each group of studies, then the published tables beside ours."""
+    """Return a table for each group of studies."""
     found = []
     groups = grouped(told, _group)
     for group in (group for group in _GROUPS if group in groups):
@@ -225,7 +225,8 @@ def _overview(told: Sequence[Told], is_cpu: bool) -> list[Table]:
             counts = Counter(record.status for record in each.run.records)
             gone = [f"{counts[s]:,} {s}" for s in ("wrong", "failed", "skipped") if counts[s]]
             count = number(counts.total(), "{:,}".format, ", ".join(gone))
-            rows.append(Row(each.run.study.title, [words(each.gist), count], each.link))
+            gist = f"{each.gist} {published.faster(each.run)}".strip()
+            rows.append(Row(each.run.study.title, [words(gist), count], each.link))
             if pays := steps.pays(each.run):
                 rows.append(
                     Row(
@@ -235,9 +236,7 @@ def _overview(told: Sequence[Told], is_cpu: bool) -> list[Table]:
                     )
                 )
         found.append(Table(group, ["Study", "Answer", "Measurements"], rows))
-    rows = [row for each in told for row in published.overview(each.run, each.link)]
-    columns = ["Table", *published.HEADINGS]
-    return [*found, Table("Published and measured", columns, rows, [published.BELOW])]
+    return found
 
 
 def _group(told: Told) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpubench.evidence.ranking import MODES, Variant
@@ -11,7 +11,7 @@ from gpubench.report import formats, steps
 from gpubench.report.axes import AXES
 from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import Item, Row, Table, words
+from gpubench.report.pages import Item, Row, Table
 from gpubench.report.tables import TIMES, modes, timed, unit_name
 from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
@@ -221,54 +221,13 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     return theirs, [over.here / under.here for over, under in pairs if over.here and under.here]
 
 
-HEADINGS = ("Row", "Published", "Measured, variant of the paper", "Measured, best variant")
-BELOW = (
-    "Below each: the variant, its mode, one for a row, and how many times faster than published,"
-    " over all rows of its column."
-)
-
-
-def overview(run: StudyRun, link: str) -> Iterator[Row]:
-    """Yield a row for each algorithm of a published table: a value beside those measured."""
+def faster(run: StudyRun) -> str:
+    """Write how many times faster than published was measured; "" where nothing was."""
     published = run.study.published
-    if published is None:
-        return
-    which, rows = variants(run, published), range(len(published.rows))
-    for head, columns in _told_columns(published):
-        grids = matches(run, published, *which, columns=columns)
-        shown = columns[len(columns) // 2]  # of several values of an axis
-        last = max((row for row in rows if grids[1][row, shown].here is not None), default=rows[-1])
-        at = AXES[published.row_axis].say(published.rows[last])
-        if not (published.algorithms or published.quantities):
-            at += f", {AXES[published.column_axis].say(published.columns[shown])}"
-        unit = "frames/s" if published.quantities else unit_name(published.unit)
-        theirs = words(f"{published.texts[last][shown]} {unit}", published.device)
-        items = (_against(run, grid, grid[last, shown], unit) for grid in grids)
-        title = ": ".join(filter(None, (run.study.title, head)))
-        yield Row(title, [words(at), theirs, *items], link)
-
-
-def _told_columns(published: Published) -> Iterator[tuple[str, list[int]]]:
-    """Yield the columns that rows of the front page are of, and what tells them apart."""
-    if published.quantities:
-        for index, quantity in enumerate(published.quantities):
-            if quantity.what == "frames_per_s":
-                yield steps.way_of(quantity).label, [index]
-    elif published.algorithms:
-        for name in dict.fromkeys(published.algorithms):  # one card of several
-            index = published.algorithms.index(name)
-            yield str(published.columns[index]), [index]
-    else:
-        yield "", list(range(len(published.columns)))
-
-
-def _against(run: StudyRun, grid: Matches, match: Match, unit: str) -> Item:
-    if match.cell is None or match.here is None:
-        return words(_NOT_MEASURED.text)
-    better = [each.better for each in grid.values() if each.better is not None]
-    value = match.here
-    if unit.startswith("µs ") and value < 1e-3:
-        value, unit = 1e6 * value, f"ps {unit[3:]}"
-    how = f"{match.cell.how}{', older code' if match.cell.is_old else ''}"
-    label = f"{run.labels[match.cell.subject]}, {how}, {formats.span(better)}{TIMES}"
-    return words(f"{formats.significant(value)} {unit}", label)
+    found = matches(run, published, *variants(run, published)) if published else []
+    better = [[m.better for m in grid.values() if m.better is not None] for grid in found]
+    if not better or not all(better):
+        return ""
+    paper, best = map(formats.span, better)
+    said = f"The paper's variant is {paper} times as fast as published"
+    return f"{said}{f', the best {best}' if paper != best else ''}."

@@ -18,7 +18,6 @@ from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 from gpubench.report.verdict import Choice, Race, choose
 
-_FEW = 2**16  # particles, of which comparisons are counted apart
 _USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
 
 
@@ -151,13 +150,8 @@ def _compared(searches: Searches, names: Collection[str], one: str, several: str
     said = f"Ours are first in {'all' if first == every else f'{first} of'} {every} comparisons"
     by_rival = Counter(each.rival.subject.algorithm for each in compared)
     named = formats.listing(f"{name} in {count}" for name, count in by_rival.most_common())
-    few = sum(each.ours.place.count <= _FEW for each in compared)
-    by_how = Counter(each.rival.how for each in compared)
-    how = formats.listing(f"{count} by {name}" for name, count in by_how.items())
-    said += (
-        f" with {several} ({named}; {few} of at most {formats.power(_FEW)} particles;"
-        f" {how.replace('by launched', 'as launched')})"
-    )
+    how = dict.fromkeys(each.rival.how for each in compared)
+    said += f" with {several} ({named}; {' or '.join(how)})"
     if unclear:
         tasks = formats.listing(dict.fromkeys(question(each.ours) for each in unclear))
         said += f"; inconclusive in {len(unclear)} ({tasks})"

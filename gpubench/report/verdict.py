@@ -147,27 +147,14 @@ def wrong(run: StudyRun) -> str:
 
 
 def wins(run: StudyRun) -> list[str]:
-    """Count on how many inputs each is fastest; of graphs alone too, where launches decide less."""
-    every = _wins(run, "device_is_first")
-    if not every:
-        return []
-    alone = _wins(run.only(lambda cell: cell.is_timed("graph"), "graph"), "is_first")
-    unclear = [sum(each["inconclusive"] for each in found.values()) for found in (alone, every)]
-    said = [f"Fastest {run.clock} of {_said(every)}."]
-    if alone and unclear[0] < unclear[1]:
-        said.append(f"By graph replay alone, of {_said(alone)}.")
-    return said
-
-
-def _wins(run: StudyRun, first: str) -> dict[EqualWork, Counter[str]]:
-    """Count on how many inputs each is first. first: the column that says so."""
+    """Count on how many inputs each is fastest, for each kind of answer."""
     found: dict[EqualWork, Counter[str]] = {}
     for (group, _), races in _races(run).items():
         for race in races:
-            tied = [run.labels[cell.subject] for cell in race if getattr(cell, first)]
+            tied = [run.labels[cell.subject] for cell in race if cell.device_is_first]
             name = tied[0] if len(tied) == 1 else _NO_WINNER[len(race) == 1]
             found.setdefault(group, Counter())[name] += 1
-    return found
+    return [f"Fastest {run.clock} of {_said(found)}."] if found else []
 
 
 def _said(wins: Mapping[EqualWork, Counter[str]]) -> str:
