@@ -54,10 +54,7 @@ _METHOD = (
 
 
 class Told(NamedTuple):
-    """What a report says about one study on one machine; gist: the verdict in a short sentence.
-
-    link: of its place. sections: the first of them has the first figure.
-    """
+    """The verdict (gist) and sections of a study on one machine; link: their place."""
 
     run: StudyRun
     gist: str
@@ -133,7 +130,7 @@ def _of(machine: Machine, dates: str, sections: Sequence[Section]) -> list[Secti
 
 
 def _answers(run: StudyRun, searches: Searches, slug: str, page: str) -> list[Section]:
-    """Return what the front page answers from a study, if it is one that answers."""
+    """Return the front page's answers from a study; empty for most."""
     shown = []
     for task in run.study.views.answers if run.study.views else ():
         figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)

@@ -1,7 +1,6 @@
 """Maps of the fastest: one tile an input, particles across, occupancy or moved share upwards.
 
-A tile reaches half-way to the next inputs measured in its row, at the ends one doubling.
-What lies beyond is left as ground. A switch chooses the distribution and order.
+Tiles reach half-way to the next input in their row, at the ends one doubling.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ _HALF, _LETTER, _PADDING = 480, 9, 16  # pixels of half a page, and in a table
 
 
 class Item(NamedTuple):
-    """One cell of a table.
+    """A cell. kind: "number", "words" (may wrap), or "none" (no time).
 
-    kind: "number", "words" (left-aligned, may wrap), or "none" (no time).
     detail: a second, smaller line; mark: a letter that the table's notes explain.
     """
 
@@ -67,10 +66,7 @@ class Table(NamedTuple):
         columns: Mapping[str, Callable[[T], Item | str]],
         notes: Sequence[str] = (),
     ) -> Table:
-        """Make a table with a row for each thing shown.
-
-        head, columns: each heading, and what stands below it; texts are numbers.
-        """
+        """Make a row for each item shown; columns: headings, and functions that write the cells."""
         rows = []
         for each in shown:
             made = (write(each) for write in columns.values())
@@ -98,13 +94,10 @@ class Photo(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A stretch of a page, in the order in which it is shown.
+    """A part of a page, in the order of its fields.
 
-    slug: its place, of those that a page lists, and the name of the picture's file. machine: of
-    which one is shown at a time.
-    verdict: a sentence in larger letters. links: their texts, and where they lead.
-    notes: said of all tables, of which those without rows are left out. command: does it again.
-    style: "half" (beside another) or "abreast" (its figures so).
+    slug: anchor in the contents, and file name of the picture. machine: one is shown at a time.
+    style: "half" (of the width) or "abreast" (figures beside each other). command: repeats it.
     """
 
     title: str = ""
@@ -132,10 +125,7 @@ class Section:
 
 
 class Page(NamedTuple):
-    """One HTML file, whose name begins with its stem, and a chapter of the Markdown.
-
-    lead: a sentence below the title.
-    """
+    """One HTML file, named by its stem, and a chapter of the Markdown."""
 
     stem: str
     title: str

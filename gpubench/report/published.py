@@ -21,10 +21,7 @@ _NOT_MEASURED = Item("not measured", "none")
 
 
 class Match(NamedTuple):
-    """A published value and what was measured of it, if anything: its cell and its value.
-
-    better: how many times better than published it is; None where that says nothing.
-    """
+    """A published value and its measurement; better: how many times better that is."""
 
     theirs: float
     cell: MeasurementRow | None
@@ -35,16 +32,12 @@ class Match(NamedTuple):
 Matches = Mapping[tuple[int, int], Match]  # by row and column
 
 
-def matches(
-    run: StudyRun, published: Published, *which: Forms, columns: Sequence[int] | None = None
-) -> list[Matches]:
-    """Return what was measured of a published table, or of columns of it: once for each `which`.
+def matches(run: StudyRun, published: Published, *which: Forms) -> list[Matches]:
+    """Match a published table with measurements, once for each `which`.
 
-    An algorithm stands beside its own columns alone, in the form that is given. All is in one mode,
-    the first in which the most of it was timed.
+    All are in one mode: the first of those in which the most was timed.
     """
-    columns = range(len(published.columns)) if columns is None else columns
-    every = list(itertools.product(range(len(published.rows)), columns))
+    every = list(itertools.product(range(len(published.rows)), range(len(published.columns))))
     cells = [[_cell(run, published, *at, forms) for at in every] for forms in which]
     known = [cell for found in cells for cell in found if cell is not None]
     mode = max(MODES, key=lambda mode: sum(cell.is_timed(mode) for cell in known))
@@ -74,7 +67,7 @@ def _cell(
 def _match(
     run: StudyRun, published: Published, at: tuple[int, int], cell: MeasurementRow | None
 ) -> Match:
-    """Return what was measured of the published value in a row and a column."""
+    """Match the published value in a row and a column with its measurement."""
     theirs = published.values[at[0]][at[1]]
     if cell is None or not cell.ok or not cell.median_ms:
         return Match(theirs, cell)
@@ -90,15 +83,14 @@ def _match(
 
 
 def column_algorithm(published: Published, index: int) -> str:
-    """Return which of our algorithms the numbers of a published column belong beside."""
+    """Return the algorithm that belongs beside a published column."""
     return published.algorithms[index] if published.algorithms else published.algorithm
 
 
 def variants(run: StudyRun, published: Published) -> tuple[Forms, Forms]:
-    """Return the forms that the paper describes, and the best, of each algorithm of its table.
+    """Return the paper's variant and the best, for each algorithm of its table.
 
-    The paper's is the first that a study names. None of an algorithm that was not measured in that
-    form: no other takes its place.
+    The paper's is the first that a study names, None where that was not measured.
     """
     swept = (subject for sweep in run.study.sweeps for subject in sweep.subjects)
     named = [(each.algorithm, each.form) for each in (*run.study.subjects, *swept)]
@@ -128,11 +120,7 @@ def as_published(published: Published) -> Table:
 
 
 def measured(run: StudyRun, published: Published) -> list[Table]:
-    """Return the published table as measured, each value with how much better it is.
-
-    Once for the forms that the paper describes and, where they are others, once for the best.
-    Empty where nothing of it was measured.
-    """
+    """Return the published table as measured: the paper's variants, and the best if others."""
     paper, best = variants(run, published)
     which = {"the paper's variant": paper, "the best variant": best}
     if paper == best:
@@ -204,10 +192,9 @@ def claim(run: StudyRun) -> list[str]:
 
 
 def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
-    """Divide each column of another algorithm by the nearest of the published algorithm.
+    """Divide other algorithms' columns by the nearest before, else after, of the published one.
 
-    Before it if there is one before, else after it: a table may hold both for several cards.
-    Returns all ratios as published, and those of the paper's variants measured here.
+    Returns the ratios as published, and those of the paper's variants measured here.
     """
     [grid] = matches(run, published, variants(run, published)[0])
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]

@@ -22,10 +22,7 @@ _USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
 
 
 def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
-    """Return what to take for a task and what that costs, over all inputs where nothing moved.
-
-    None where no algorithm ran on every input.
-    """
+    """Return the choice for a task over all inputs where nothing moved, and its costs."""
     found = searches.by_question.get(task, [])
     races = [race for race in found if moved_share(race[0].place) is None]
     best = choose(races, lambda cell: cell.subject.algorithm) if races else None
@@ -62,7 +59,7 @@ def gist(searches: Searches) -> str:
 
 
 def sections(searches: Searches, slug: str) -> list[Section]:
-    """Return what the study's page shows, as far as there are records for it."""
+    """Return the sections of the study's page that have records."""
     drawn = draw_all([libraries_chart(searches, slug)])
     said = libraries_verdict(searches)
     beside = Section(title="Ours and libraries", figures=drawn, sentences=[said])

@@ -48,7 +48,7 @@ def ratio(one: float | None, several: float | None) -> float | None:
 
 @lru_cache(maxsize=64)
 def ways(run: StudyRun) -> tuple[Way, ...]:
-    """Return in which ways several ranks were timed."""
+    """Return the ways in which several ranks were timed."""
     places = [cell.place for cell in run.timed]
     found = {(p.ranks or 1, p.decomposition) for p in places if p.ranks not in (None, 1)}
     order = AXES["decomposition"].order([name for _, name in found])
@@ -73,10 +73,7 @@ def _shared(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], Measuremen
 
 
 def pays(run: StudyRun) -> list[str]:
-    """Write above how many particles several ranks are faster than one; empty where none crosses.
-
-    Of the algorithm that is fastest on the most inputs.
-    """
+    """Write above how many particles several ranks beat one, for the commonest winner."""
     said: list[str] = []
     if (subject := run.winner(run.timed)) is None:
         return said
@@ -101,10 +98,7 @@ def way_of(quantity: Quantity) -> Way:
 
 
 def comparison(run: StudyRun) -> Table:
-    """Return steps and frames on one rank and on several, by the number of particles.
-
-    Of the algorithm that is fastest on the most inputs; empty without several ranks and frames.
-    """
+    """Compare steps and frames on one rank and on several, for the commonest winner."""
     subject = run.winner(run.timed)
     sizes = sorted({cell.place.count for cell in run.timed})
     every = [(way, size) for size in sizes for way in (ALONE, *ways(run))]

@@ -99,10 +99,7 @@ def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
 
 
 def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table], list[str]]:
-    """Return the headline time of every subject along the scans, and the notes of the tables.
-
-    Scans whose times all stand in earlier tables are left out. bold: the column that says so.
-    """
+    """Return the times of every subject along the scans, each once, and the tables' notes."""
     lines: list[tuple[Scan, dict[Variant, list[MeasurementRow | None]]]] = []
     seen: set[int] = set()
     for scan in scans(run):
@@ -182,10 +179,9 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 
 
 def outcomes(run: StudyRun) -> list[Table]:
-    """Return what the subjects report beside their answers, as far as the study names it.
+    """Return what algorithms report beside their answers, as the study names it.
 
-    That is at the last value of the study's first scan, below the times there, and of steps at
-    each time step. Empty where nothing of it was reported.
+    At the last value of the first scan, and of steps at each time step.
     """
     first, *more = scans(run)
     last = first.axis != "time_step"
@@ -262,7 +258,7 @@ def oddities(run: StudyRun) -> list[str]:
 
 
 def troubles(run: StudyRun) -> Table:
-    """Return what has no time, one row for each status and reason."""
+    """Return a row for each status and reason without a time."""
     records = [record for record in run.records if record.status != "ok"]
     groups = grouped(records, lambda record: (record.status, str(record.reason)))
     return Table.of(

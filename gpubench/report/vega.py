@@ -1,6 +1,5 @@
-"""Declared charts: figures as Vega-Lite through Altair, for a page and, as SVG, for Markdown.
+"""Figures as Vega-Lite through Altair, for pages and, as SVG, for Markdown (extra `report`).
 
-Altair and vl-convert are the extra `report`: only writing a report imports this module.
 A page loads `SCRIPT` once: Vega with all that it needs, and how charts look.
 """
 
@@ -161,11 +160,10 @@ def finished(
     datasets: Mapping[str, Sequence[Mapping[str, Any]]],
     height: int | dict[str, int] = HEIGHT,
 ) -> dict[str, Any]:
-    """Return layers of Altair as a specification that is as wide as its place on a page.
+    """Make a specification of layers that is as wide as its place on a page.
 
-    titles: of the panels, of which that with the most rows is shown until another is chosen from
-    a list; the parameter `panel`, the last, is its index, as `p` is of each row. datasets: the
-    rows behind the names of `alt.NamedData`, those that every panel has first.
+    titles: of the panels; the parameter `panel`, the last, selects one by `p` of each row, at
+    first the fullest. datasets: rows by the names of `alt.NamedData`.
     """
     shown = Counter(row["p"] for row in next(iter(datasets.values())))
     first = max(range(len(titles)), key=lambda index: shown[index])
@@ -220,10 +218,7 @@ def _rows(chart: Chart) -> list[dict[str, Any]]:
 
 
 def shortened(rows: Sequence[dict[str, Any]]) -> str:
-    """Cut off what all commands of a chart begin with: it is most of a page.
-
-    Returns the expression that makes a command again of what is left, `c` of a row.
-    """
+    """Strip the prefix that all commands share; returns the expression that restores it."""
     commands = [row["command"] for row in rows if "command" in row]
     prefix = os.path.commonprefix(commands)  # noqa: RUF071 - of letters, not of paths
     for row in rows:

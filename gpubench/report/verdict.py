@@ -27,10 +27,7 @@ _NO_WINNER = ("inconclusive", "only one measured")
 
 
 class Choice(NamedTuple):
-    """What to take, and its risk: how often and where another choice is known to be faster.
-
-    rules: this one first, then single choices.
-    """
+    """What to take, how often and where another is known to be faster, and all rules' costs."""
 
     take: str
     risk: str
@@ -39,10 +36,9 @@ class Choice(NamedTuple):
 
 
 def choose(races: Sequence[Race], name: Callable[[MeasurementRow], str]) -> Choice | None:
-    """Find the best rule of one line, by what it costs where several were measured.
+    """Find the rule of one line that costs least in the worst case, then on average.
 
-    The best costs least in the worst case, then on average. None where nothing ran on every input,
-    and without several. name: what a rule chooses among.
+    None where nothing ran on every input, or nothing is compared. name: what it chooses among.
     """
     able = set.intersection(*({name(cell) for cell in race} for race in races))
     compared = [race for race in races if len(race) > 1]
