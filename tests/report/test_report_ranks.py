@@ -24,7 +24,7 @@ from report_pages import Page, markdown_tables, read_pages, results, run_of, wri
 from gpubench import report
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.results import Results
-from gpubench.report import formats, published, steps, study_charts
+from gpubench.report import document, formats, published, steps, study_charts, verdict
 from gpubench.report.cells import phases_of
 from gpubench.report.machines import machines
 
@@ -270,3 +270,56 @@ def test_shares_are_drawn_where_the_study_asks_for_them():
     del parts["draw"]
     assert first.label.startswith("counting-sort reorder, ")
     assert first.parts["force"] == pytest.approx(100 * parts["force"] / sum(parts.values()))
+
+
+# What to take
+
+
+def crossing_records(decomposition: str = "slab") -> list[dict[str, Any]]:
+    """Times of one rank and of two that are equal at 2^18 particles."""
+    parts = {"force": 1.0, "draw": 1.0}
+    return [
+        remade(
+            step(particles=2**n, shares=shares, decomposition=decomposition if shares else None),
+            median_ms=ms, ci95_low_ms=0.99 * ms, ci95_high_ms=1.01 * ms, phases_ms=parts,
+        )
+        for n in (16, 20)
+        for shares, ms in ((None, 2.0 ** (n - 16)), (2, 2.0 ** (n / 2 - 7)))
+    ]  # fmt: skip
+
+
+def test_several_gpus_pay_above_the_size_at_which_both_times_are_equal(tmp_path):
+    [said] = steps.pays(run_of(crossing_records()))
+    assert said.startswith("2 ranks, slab: pay above about 262,000 particles (95 %: 25")
+    report.write([results(crossing_records())], tmp_path)
+    rows = read_pages(tmp_path).tables[document._GROUPS[0]]
+    assert ["Several GPUs", said, formats.DASH] in rows
+
+
+@pytest.mark.parametrize("sizes", [{2**16}, {2**20}])
+def test_where_records_do_not_show_it_nothing_is_said_of_several_gpus(sizes, tmp_path):
+    records = [each for each in crossing_records() if each.input.particles in sizes]
+    report.write([results(records)], tmp_path)
+    assert steps.pays(run_of(records)) == []
+    assert "Several GPUs" not in (tmp_path / "index.html").read_text("utf-8")
+
+
+def test_the_answer_is_told_by_workload_and_where_one_algorithm_alone_was_measured(monkeypatch):
+    for form, factor in (("world-limits", 1.6), ("original", 2.5)):
+        monkeypatch.setitem(SUBJECTS, ("hash-grid", form), factor)
+    in_a_box = [step(*subject) for subject in SUBJECTS]
+    without = [step("hash-grid", f, workload="sph-unbounded") for f in ("world-limits", "original")]
+    assert verdict.gist(run_of([*in_a_box, *without])) == (
+        "For sph-dam-break take counting-sort reorder: fastest on the one input; for"
+        " sph-unbounded (only hash-grid was measured) take hash-grid world-limits: fastest on the"
+        " one input."
+    )
+
+
+def test_a_choice_may_lack_a_few_inputs_and_says_so():
+    fast = [step(form="order", particles=n) for n in SIZES[:3]]
+    every = [step("radix-grid", "reorder", n) for n in SIZES[:4]]
+    third = [step(form="reorder", particles=SIZES[3])]
+    assert verdict.gist(run_of([*fast, *every, *third])) == (
+        "Take counting-sort order: fastest on all 3 inputs, not measured on 1 more."
+    )

@@ -122,6 +122,19 @@ def test_times_that_may_be_none_are_left_out() -> None:
     assert said.startswith("Ours are first in all 3 comparisons with libraries (")
 
 
+def test_tasks_of_the_front_page_come_first() -> None:
+    field = field_of(grid(("search-counting-sort", "search-radix-grid"), (2**12,), (1,)))
+    assert [name.partition(":")[0] for name in field.by_question] == [
+        "count", "list", "build", "ten-counts",
+    ]  # fmt: skip
+
+
+def test_a_library_s_sort_is_no_whole_library_in_the_table() -> None:
+    names = {"warp-hash-grid": "all", "search-cuda-compute-sort": "its sort"}
+    table = search_pages.libraries_table(field_of([search(name, "count") for name in names]))
+    assert {row.head: row.items[1].text for row in table.rows} == names
+
+
 def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
     about: dict[str, Any] = {"moved": 10486, "destination": "next"}
     field = field_of(
