@@ -28,11 +28,9 @@ class HasMemory(Protocol):
 
 def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | None:
     """Say in words which memory is too small for so many inputs; None if all may suffice."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    allowed = min(_limits(), default=machine)
     for needed, available, place in (
-        (recipe.host_bytes, machine, "of this machine"),
-        (recipe.host_bytes, allowed, "that this process may take"),
+        (recipe.host_bytes, _machine_bytes(), "of this machine"),
+        (recipe.host_bytes, allowed_bytes(), "that this process may take"),
         (recipe.device_bytes, device.memory_bytes, f"of {device.name}"),
     ):
         needed *= inputs
@@ -42,6 +40,15 @@ def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | N
                 f" {available / 2**30:.1f} GiB {place}: make the input smaller"
             )
     return None
+
+
+def allowed_bytes() -> int:
+    """Return how much memory this process may take."""
+    return min(_limits(), default=_machine_bytes())
+
+
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _limits() -> Iterator[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -183,7 +184,7 @@ class OpenCLDevice(Device):
         self._cache = ProgramCache(self.context)
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
-        with self._memory_errors(shape, dtype):
+        with self.memory_errors(shape, dtype):
             return self._array.empty(self.queue, shape, np.dtype(dtype))
 
     def write(self, array: Any, host: NDArray[Any]) -> None:
@@ -203,7 +204,8 @@ class OpenCLDevice(Device):
         """
         flags = self._cl.mem_flags
         access = flags.READ_WRITE if host.flags.writeable else flags.READ_ONLY
-        buffer = self._cl.Buffer(self.context, access | flags.USE_HOST_PTR, hostbuf=host)
+        with self.memory_errors(host.shape, host.dtype):
+            buffer = self._cl.Buffer(self.context, access | flags.USE_HOST_PTR, hostbuf=host)
         return self._array.Array(self.queue, host.shape, host.dtype, data=buffer)
 
     def complete(self, array: Any, host: NDArray[Any]) -> None:
@@ -292,8 +294,9 @@ class OpenCLDevice(Device):
         self.queue.finish()
 
     @contextmanager
-    def _memory_errors(self, shape: Any, dtype: DTypeLike) -> Iterator[None]:
-        wanted = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    def memory_errors(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Iterator[None]:
+        """Return a context for one array, which raises OutOfMemory where it is too large."""
+        wanted = math.prod((shape,) if isinstance(shape, int) else shape) * np.dtype(dtype).itemsize
         message = (
             f"{wanted / 2**30:.2f} GiB for one array are more than {self.name} gives"
             f" ({self._device.max_mem_alloc_size / 2**30:.2f} GiB): use fewer particles"
@@ -302,5 +305,5 @@ class OpenCLDevice(Device):
             raise OutOfMemory(message)
         try:
             yield
-        except self._cl.MemoryError:
+        except (self._cl.MemoryError, MemoryError):
             raise OutOfMemory(message) from None

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, partial
-from typing import Any
+from functools import cache, partial, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import OutOfMemory, UserError
+from gpubench.core.memory import allowed_bytes
 from gpubench.devices.base import Device
 from gpubench.devices.cupy import BorrowedArray, CuPyDevice, import_cupy
 
 TYPES = frozenset((np.dtype("float32"), np.dtype("float64")))
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13  # device types of DLPack
+FLOATS = frozenset(map(str, TYPES))
+LARGE = 2**30  # bytes of an array that are compared with what this process may take
 ALIGNMENT = 256  # bytes, of arrays in one allocation
 NOTHING = nullcontext()
+Function = TypeVar("Function", bound=Callable[..., Any])
 KINDS = (
     "positions take an array of shape (n, 3) or (n, 4): NumPy's, or anything with DLPack or"
     " __cuda_array_interface__ on an NVIDIA GPU"
@@ -101,8 +106,11 @@ class HostArrays(Arrays):
         self._torch, self.given = torch, np.ndarray if torch is None else torch.Tensor
 
     def take(self, positions: Any) -> Any:
-        host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
-        return self.view(np.ascontiguousarray(checked(host)))
+        if self._torch is not None:
+            positions = dense(positions).numpy()
+        elif np.ma.is_masked(positions):
+            raise UserError("positions take an array without masked numbers: leave them out")
+        return self.view(np.ascontiguousarray(checked(np.asarray(positions))))
 
     def view(self, array: Any) -> Any:
         host, device = np.asarray(array), self.device
@@ -111,7 +119,14 @@ class HostArrays(Arrays):
         return over
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        return self.view(np.empty(shape, dtype))
+        with self.device.memory_errors(shape, dtype):
+            host = np.empty(shape, dtype)  # the system gives memory when it is written to
+            if host.nbytes > LARGE and host.nbytes > (allowed := allowed_bytes()):
+                raise OutOfMemory(
+                    f"{host.nbytes / 2**30:.2f} GiB for one array are more than the"
+                    f" {allowed / 2**30:.2f} GiB that this process may take"
+                )
+            return self.view(host)
 
     def give(self, array: Any) -> Any:
         host = array.owner
@@ -146,10 +161,13 @@ class CudaArrays(Arrays):
         """Return an array of so many bytes, and their address."""
 
     def _allocate(self, size: int) -> tuple[Any, int]:
+        if size > self.device.memory_bytes:
+            raise OutOfMemory(f"{size / 2**30:.2f} GiB are more than {self.device.name} has")
         try:
             return self.block(size)
         except self._too_large as error:
-            raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
+            what = str(error).partition("\n")[0]
+            raise OutOfMemory(f"{self.device.name} has too little memory left: {what}") from None
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> BorrowedArray:
         return self.device.empty(shape, dtype)
@@ -215,8 +233,7 @@ class TorchArrays(CudaArrays):
         return block, block.data_ptr()
 
     def take(self, positions: Any) -> BorrowedArray:
-        tensor = (positions.detach() if positions.requires_grad else positions).contiguous()
-        view: BorrowedArray = checked(self.view(tensor))
+        view: BorrowedArray = checked(self.view(dense(positions).contiguous()))
         return view
 
     def view(self, array: Any) -> BorrowedArray:
@@ -239,6 +256,23 @@ def checked(array: Any) -> Any:
     return array
 
 
+def dense(tensor: Any) -> Any:
+    """Return a tensor of floats in memory, without its gradient; raise UserError for others."""
+    if (kind := str(tensor.dtype).removeprefix("torch.")) not in FLOATS:
+        raise UserError(f"positions take float32 or float64, not {kind}")
+    try:
+        lies_in_memory = not math.prod(tensor.shape) or bool(tensor.data_ptr())
+    except RuntimeError:  # of sparse and nested tensors, and of those that torch.func transforms
+        lies_in_memory = False
+    if not lies_in_memory:
+        raise UserError(
+            "positions take tensors that lie in memory: not sparse or nested ones, nor those of"
+            " torch.func"
+        )
+    tensor = tensor.detach() if tensor.requires_grad else tensor
+    return tensor.resolve_neg() if tensor.is_neg() else tensor
+
+
 def is_writable(array: Any) -> bool:
     """Say whether kernels can write an array of NumPy, CuPy or PyTorch, item after item."""
     if not hasattr(array, "flags"):
@@ -246,17 +280,37 @@ def is_writable(array: Any) -> bool:
     return bool(array.flags.c_contiguous and getattr(array.flags, "writeable", True))
 
 
+def uncompiled(function: Function) -> Function:
+    """Return a function that torch.compile leaves alone, with all that it calls."""
+    disabled: list[Any] = []
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        dynamo = sys.modules.get("torch._dynamo")  # takes seconds to import; torch.compile does
+        if dynamo is None:
+            return function(*arguments, **named)
+        if not disabled:
+            disabled.append(dynamo.disable(function))
+        return disabled[0](*arguments, **named)
+
+    return cast(Function, call)
+
+
 def arrays_of(positions: Any) -> Arrays:
     """Return how arrays like the user's, on their device, are read and given."""
     if isinstance(positions, np.ndarray):
         return on_host(False)
-    in_torch = type(positions).__module__.partition(".")[0] == "torch"
-    if in_torch and positions.is_cuda:
-        return on_cuda(positions.get_device(), True)  # sooner than DLPack says it
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(positions, torch.Tensor):
+        if positions.is_cuda:
+            return on_cuda(positions.get_device(), True)
+        if positions.is_cpu:
+            return on_host(True)
+        raise UserError(f"{KINDS}; this tensor is on another device: {positions.device.type}")
     if hasattr(positions, "__dlpack_device__"):
         kind, number = map(int, positions.__dlpack_device__())
         if kind == HOST:
-            return on_host(in_torch)
+            return on_host(False)
         if kind in (CUDA, CUDA_MANAGED):
             return on_cuda(number, False)
         raise UserError(f"{KINDS}; this one is on another device (DLPack type {kind})")

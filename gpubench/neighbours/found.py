@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from gpubench.base.errors import UserError
-from gpubench.neighbours.arrays import Arrays
-from gpubench.neighbours.plan import BLOCK, Plan, ResultArrays
+from gpubench.base.fixed import Fixed
+from gpubench.neighbours.arrays import Arrays, arrays_of, uncompiled
+from gpubench.neighbours.box import SearchBox
+from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
 
 
-class Found:
+class Found(Fixed):
     """Neighbours of n particles, in compressed rows.
 
     The neighbours of row r are `neighbours[offsets[r]:offsets[r + 1]]`, in no particular order. A
@@ -19,15 +21,37 @@ class Found:
     number is `ids[r]`, and neighbours are rows as well.
 
     Later searches do not change these arrays. Vectors and distances are computed when they are
-    asked for, from the positions that were given: change those in place only afterwards.
+    asked for, from the positions that were given: change those in place only afterwards. Of a
+    tensor that requires a gradient they have one, in the positions.
+
+    It can be copied and pickled, which waits for the device and raises what `check` does.
     """
 
+    arrays: Arrays
+    plan: PairKernels
+    rows: ResultArrays
+    positions: Any
+
     def __init__(
-        self, arrays: Arrays, plan: Plan, rows: ResultArrays, positions: Any, pairs: int | None
+        self,
+        arrays: Arrays,
+        plan: PairKernels,
+        rows: ResultArrays,
+        positions: Any,
+        pairs: int | None,
+        given: Any,
     ) -> None:
-        self.arrays, self.plan, self.rows = arrays, plan, rows
-        self.positions, self._pairs = positions, pairs
+        # positions: as kernels read them. given: the same as the user has them.
+        vars(self).update(arrays=arrays, plan=plan, rows=rows, positions=positions)
+        self._source, self._pairs = given, pairs
         self._given = rows.given if arrays.gives_once else {}
+
+    def __reduce__(self) -> Any:
+        self.check()
+        names = ("counts", "offsets", "neighbours", "ids")
+        is_own = isinstance(self._source, self.arrays.given)
+        given = self._source if is_own else self.positions.owner
+        return restored, (given, self.plan.box, {name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
         rows = self.rows.counts.shape[0]
@@ -54,11 +78,13 @@ class Found:
         """The particle of each row: int32, shape (n,); None where rows are particles."""
         return None if self.rows.ids is None else self._give("ids")
 
+    @uncompiled
     def _give(self, name: str) -> Any:
         if name not in self._given:
             self._given[name] = self.arrays.give(getattr(self.rows, name))
         return self._given[name]
 
+    @uncompiled
     def __len__(self) -> int:
         """Return how many pairs there are. Waits for the device."""
         if self._pairs is None:
@@ -71,17 +97,39 @@ class Found:
         """Return the two rows of each pair: int32, shape (pairs, 2)."""
         return self._each("write_pairs", (2,), np.dtype(np.int32))
 
+    @uncompiled
     def vectors(self) -> Any:
         """Return where each neighbour is from its row's particle, by the nearest image.
 
         In the unit and type of the positions, shape (pairs, 3), computed in double precision.
         """
-        return self._each("write_geometry", (3,), self.positions.dtype)
+        vectors = self._each("write_geometry", (3,), self.positions.dtype)
+        if (gradients := self._gradients()) is None:
+            return vectors
+        pairs = self.pairs()
+        particles = pairs if self.ids is None else self.ids[pairs]
+        return gradients.Vectors.apply(self._source, vectors, particles)
 
+    @uncompiled
     def distances(self) -> Any:
-        """Return the distance of each pair, in the unit and type of the positions: (pairs,)."""
-        return self._each("write_geometry", (), self.positions.dtype)
+        """Return the distance of each pair, in the unit and type of the positions: (pairs,).
 
+        Where it is 0, so is its gradient.
+        """
+        distances = self._each("write_geometry", (), self.positions.dtype)
+        if (gradients := self._gradients()) is None:
+            return distances
+        return gradients.Distances.apply(self.vectors(), distances)
+
+    def _gradients(self) -> Any:
+        """Return what follows derivatives, where a gradient is asked for."""
+        if not getattr(self._source, "requires_grad", False):
+            return None  # as nearly all arrays
+        from gpubench.neighbours import gradients  # needs PyTorch
+
+        return gradients
+
+    @uncompiled
     def check(self) -> Found:
         """Wait, and raise UserError for what a search with a `capacity` met since the last check.
 
@@ -91,7 +139,7 @@ class Found:
         with self.arrays.lock, self.arrays.on_stream():
             most = self.plan.require_sound()
         room = int(self.rows.neighbours.shape[0])
-        if most > room:
+        if self.plan.capacity is not None and most > room:
             raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
         return self
 
@@ -100,10 +148,11 @@ class Found:
         is_alike = (self.plan.particles, self.rows.ids is not None) == (particles, in_cells)
         return self.arrays.device is arrays.device and is_alike
 
-    def at(self, positions: Any) -> Found:
+    def at(self, positions: Any, given: Any) -> Found:
         """Return the same list for positions that have moved, on the device."""
-        return Found(self.arrays, self.plan, self.rows, positions, self._pairs)
+        return Found(self.arrays, self.plan, self.rows, positions, self._pairs, given)
 
+    @uncompiled
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Compute something of each pair."""
         arrays, rows, plan, pairs = self.arrays, self.rows, self.plan, len(self)
@@ -117,6 +166,18 @@ class Found:
                 given["wants_vectors"] = int(shape == (3,))
             plan.kernel(kernel)(arrays.device.blocks(plan.particles, BLOCK), BLOCK, **given)
             return arrays.give(out)
+
+
+def restored(given: Any, box: SearchBox, rows: dict[str, Any]) -> Found:
+    """Return what was found, of arrays that were copied or pickled."""
+    arrays = arrays_of(rows["counts"])
+    with arrays.lock, arrays.on_stream():
+        taken = arrays.take(given)
+        views: dict[str, Any] = {
+            name: None if array is None else arrays.view(array) for name, array in rows.items()
+        }
+        kernels = PairKernels(arrays.device, taken, box)
+        return Found(arrays, kernels, ResultArrays(**views, given=rows), taken, None, given)
 
 
 class Kept:

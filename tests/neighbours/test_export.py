@@ -97,7 +97,7 @@ def test_compiles_without_a_warning(variant, tmp_path):
     main = built(tmp_path / "it", variant)
     # Particles, edge and cutoff; a search is initialized before anything asks for a GPU.
     refused = [("0", "9", "1"), ("10", "9", "nan")]
-    refused += [("10", "-1", "1"), ("10", "inf", "1")]
+    refused += [("10", "-1", "1"), ("10", "inf", "1"), ("10", "1e19", "1e18")]
     for arguments in refused + [("10", "9", "4")] * bool(variant[0]):
         done = subprocess.run([main, *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (1, "invalid argument\n"), arguments

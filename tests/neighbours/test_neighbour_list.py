@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import pickle
 import threading
 import weakref
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import gpubench
 from gpubench import NeighbourList
 from gpubench.base.errors import UserError
+from gpubench.neighbours import arrays
 from gpubench.neighbours.method import methods
 from gpubench.primitives import simd_query
 
@@ -98,6 +100,7 @@ def check_case(case):
     assert np.allclose(distances, np.linalg.norm(way, axis=1), rtol=1e-6, atol=rounding)
 
 
+@pytest.mark.filterwarnings("ignore:pairs may be lost")  # within the bound, as it says
 @settings(max_examples=100, deadline=None)
 @given(cases())
 def test_lists_every_pair_and_no_other(case):
@@ -291,6 +294,12 @@ class TestCapacity:
             found.check()
         search(drawn(300)).check()
 
+    def test_a_list_has_its_room_whatever_else_was_searched(self):
+        search = NeighbourList(1.0, EDGES)
+        few = search(drawn(300))
+        assert len(search(drawn(300) * np.float32(0.5))) > len(few)
+        few.check()
+
 
 def test_host_memory_is_free_when_a_search_returns():
     """With a capacity too: kernels work in NumPy's memory, which the caller may use at once."""
@@ -362,17 +371,40 @@ def test_positions_outside_an_open_axis(axis, end, beyond):
     [
         ({"cutoff": 0}, "cutoff takes a number above 0"),
         ({"cutoff": "wide"}, "cutoff takes"),
+        ({"cutoff": "1.0"}, "cutoff takes a number above 0, not '1.0'"),
+        ({"cutoff": 10**400}, "cutoff takes a number above 0, not 10000"),
         ({"cutoff": 2.0, "periodic": True}, "three times the cutoff and skin: at least 6"),
         ({"cutoff": 1.0, "skin": -1}, "skin takes a number of at least 0"),
         ({"cutoff": 1.0, "box": (1, 2)}, "three positive finite edges"),
         ({"cutoff": 1.0, "box": (1, 2, 0)}, "three positive finite edges"),
+        ({"cutoff": 1.0, "box": ("5", "4", "7")}, "three positive finite edges"),
+        ({"cutoff": 1.0, "box": np.eye(2)}, "three positive finite edges"),
+        (
+            {"cutoff": 1.0, "box": (1e308,) * 3, "skin": 1e303},
+            "give positions, box and cutoff in a",
+        ),
+        (
+            {"cutoff": 1e-20, "box": (1e-13,) * 3, "skin": 1e-19},
+            "cutoff of 1.1e-19 in a box of 1e-13",
+        ),
         ({"cutoff": 1.0, "box": np.eye(3) + 0.1}, "triclinic"),
         ({"cutoff": 1.0, "box": None, "periodic": True}, "needs the edges"),
         ({"cutoff": 1.0, "periodic": (True, False)}, "periodic takes True, False, or three"),
         ({"cutoff": 1.0, "order": "random"}, "order takes input or cells"),
+        ({"cutoff": 1.0, "order": np.array(["a", "b"])}, "order takes input or cells"),
+        ({"cutoff": 1.0, "half": "no"}, "half takes True or False, not 'no'"),
         ({"cutoff": 1.0, "capacity": -1}, "capacity takes"),
+        ({"cutoff": 1.0, "capacity": 2.5}, "capacity takes a whole number of neighbours, not 2.5"),
+        (
+            {"cutoff": 1.0, "capacity": "10"},
+            "capacity takes a whole number of neighbours, not '10'",
+        ),
+        ({"cutoff": 1.0, "capacity": True}, "capacity takes a whole number"),
+        ({"cutoff": 1.0, "capacity": 10**12}, "3725.29 GiB for one array"),
+        ({"cutoff": 1.0, "capacity": 10**19}, "GiB for one array"),
         ({"cutoff": 1.0, "box": None, "capacity": 9}, "give it"),
         ({"cutoff": 1.0, "method": "magic"}, "method takes auto, atomic-list, counting-sort"),
+        ({"cutoff": 1.0, "method": ["counting-sort"]}, "method takes auto or the name"),
         ({"cutoff": 1.0, "method": "atomic-list", "half": True}, "need sorted cells"),
     ],
 )
@@ -389,6 +421,7 @@ def test_wrong_arguments_are_one_line(arguments, message):
         (np.zeros(6), "shape"),
         (np.zeros((5, 3), int), "float32 or float64, not int64"),
         ([[0.0, 0.0, 0.0]], "not list"),
+        (np.ma.masked_greater(np.ones((5, 3)), 0.5), "without masked numbers"),
     ],
 )
 def test_wrong_positions_are_one_line(positions, message):
@@ -471,6 +504,17 @@ def test_memory_goes_with_the_search():
         gc.enable()
 
 
+def test_a_list_beyond_what_the_process_may_take(monkeypatch):
+    monkeypatch.setattr(arrays, "LARGE", 1000)
+    monkeypatch.setattr(arrays, "allowed_bytes", lambda: 2000)
+    positions = drawn(100)
+    with pytest.raises(UserError, match=r"more than the 0.00 GiB that this process may take"):
+        NeighbourList(3.0, EDGES)(positions)
+    device = arrays.arrays_of(positions).device
+    with pytest.raises(UserError, match="GiB for one array"), device.memory_errors(5, "int32"):
+        raise MemoryError
+
+
 # On an NVIDIA GPU
 
 
@@ -501,6 +545,29 @@ def test_arrays_of_a_gpu_stay_there(to_gpu, dtype, half, cutoff):
     both = [np.sort(p, axis=1) for p in (down(found.pairs()), plain.pairs())]
     first, second = ({*map(tuple, pairs.tolist())} for pairs in both)
     assert first == second and len(found) == len(plain)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("more", [{}, {"order": "cells"}])
+def test_what_a_gpu_found_is_pickled(to_gpu, more):
+    _, up, down = to_gpu
+    found = NeighbourList(1.0, EDGES, True, **more)(up(drawn(300)))
+    other = pickle.loads(pickle.dumps(found))
+    assert type(other.counts) is type(found.counts)
+    for mine, copied in ((found.pairs(), other.pairs()), (found.vectors(), other.vectors())):
+        assert np.array_equal(down(mine), down(copied))
+
+
+@pytest.mark.cuda
+def test_gradients_of_a_gpu_are_those_of_the_host():
+    torch = pytest.importorskip("torch")
+    gradients = []
+    for device in ("cpu", "cuda"):
+        positions = torch.tensor(drawn(300, dtype="float64"), device=device, requires_grad=True)
+        distances = NeighbourList(1.0, EDGES, True)(positions).distances()
+        (distances.square().sum() + distances.sum()).backward()
+        gradients.append(positions.grad.cpu())
+    assert torch.allclose(*gradients)
 
 
 @pytest.mark.cuda

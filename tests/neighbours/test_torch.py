@@ -1,0 +1,162 @@
+"""Tensors of PyTorch in host memory: gradients, and kinds that have no plain memory."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import needs
+import numpy as np
+import pytest
+
+from gpubench import NeighbourList
+from gpubench.base.errors import UserError
+
+torch = pytest.importorskip("torch", reason=needs.reason("PyTorch"))
+
+EDGES, REPEATS = (3.6, 5.0, 4.0), (True, False, True)
+OPTIONS = [{}, {"half": True}, {"order": "cells"}, {"capacity": 900}, {"skin": 0.2}]
+
+
+def drawn(columns=3, dtype=torch.float64, together=0):
+    """Return particles, some of them beyond a wall that repeats, and so many in one place."""
+    rng = np.random.default_rng(3)
+    positions = torch.full((18, columns), torch.nan, dtype=dtype)
+    positions[:, :3] = torch.from_numpy(rng.random((18, 3)) * EDGES)
+    positions[:9, 0] -= 3 * EDGES[0]
+    positions[:together] = positions[0].clone()
+    return positions.requires_grad_()
+
+
+@pytest.mark.parametrize("columns", [3, 4])
+@pytest.mark.parametrize("more", OPTIONS)
+def test_vectors_and_distances_have_derivatives(columns, more):
+    search, positions = NeighbourList(1.0, EDGES, REPEATS, **more), drawn(columns)
+    positions = positions.detach().nan_to_num().requires_grad_()  # compared with differences
+    assert len(search(positions)) > 9
+    for of in ("vectors", "distances"):
+        assert torch.autograd.gradcheck(lambda x, of=of: getattr(search(x), of)(), positions)
+    assert torch.autograd.gradgradcheck(lambda x: search(x).distances() ** 2, positions)
+
+
+def test_a_gradient_is_that_of_the_pairs():
+    """A pair beyond a wall that repeats, of which one is drawn to where the other's image is."""
+    positions = torch.tensor([[0.1, 0, 0], [3.4, 0.4, 0]], requires_grad=True)
+    (distance, _) = NeighbourList(1.0, EDGES, REPEATS)(positions).distances()
+    distance.backward()
+    assert torch.allclose(positions.grad, torch.tensor([[0.6, -0.8, 0], [-0.6, 0.8, 0]]), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_distance_of_zero_has_the_gradient_zero(dtype):
+    positions = drawn(4, dtype, together=3)
+    with torch.no_grad():
+        positions[1, 0] += 1e-30 if dtype == torch.float64 else 0
+        positions[5, :3] = 0
+        positions[6, :3] = torch.tensor([1e-25, 0, 0])  # whose square float32 does not hold
+    distances = NeighbourList(1.0, EDGES, REPEATS)(positions).distances()
+    assert (distances == 0).sum() == 6
+    distances.sum().backward()
+    assert positions.grad[:, :3].isfinite().all() and (positions.grad[:, 3] == 0).all()
+    alone = torch.autograd.grad(
+        NeighbourList(0.05, EDGES, REPEATS)(positions).distances().sum(), positions
+    )[0]
+    assert torch.allclose(alone[5:7, 0], torch.tensor([-2.0, 2.0], dtype=dtype))
+    assert not alone[:3].any()
+
+
+def test_an_updated_list_has_the_gradient_of_what_moved():
+    search, first = NeighbourList(1.0, EDGES, REPEATS, skin=0.2), drawn()
+    search.update(first)
+    moved = (first.detach() + 0.01).requires_grad_()
+    found = search.update(moved)
+    assert search.searches == 1
+    found.distances().square().sum().backward()
+    assert first.grad is None and moved.grad.abs().max() > 1
+
+
+def test_a_gradient_outlives_a_list_that_is_written_anew():
+    search, positions = NeighbourList(1.0, EDGES, REPEATS, capacity=900), drawn()
+    found = search(positions)
+    expected = torch.autograd.grad(found.distances().sum(), positions)[0]
+    distances = found.distances()
+    search(drawn().detach().flip(0), out=found)
+    assert torch.equal(torch.autograd.grad(distances.sum(), positions)[0], expected)
+
+
+def test_the_same_numbers_with_and_without_a_gradient():
+    search, positions = NeighbourList(1.0, EDGES, REPEATS), drawn(dtype=torch.float32)
+    plain = search(positions.detach())
+    for found in (search(positions), copy.deepcopy(search(positions))):
+        for name in ("vectors", "distances"):
+            with_one, without = getattr(found, name)(), getattr(plain, name)()
+            assert torch.equal(with_one, without)
+            assert (with_one.requires_grad, without.requires_grad) == (True, False)
+    with torch.no_grad():
+        assert not search(positions).distances().requires_grad
+
+
+@pytest.mark.parametrize("name", ["cutoff", "box", "low", "skin"])
+def test_no_gradient_is_lost_in_a_box(name):
+    one = torch.tensor(1.0, requires_grad=True)
+    value = one if name in ("cutoff", "skin") else (one, one, one)
+    with pytest.raises(UserError, match=f"there is no gradient in {name}: give {name} detached"):
+        NeighbourList(**{"cutoff": 1.0, "box": EDGES, name: value})
+    if name == "box":
+        with pytest.raises(UserError, match="no gradient in box"):
+            NeighbourList(1.0, torch.ones(3, requires_grad=True))
+
+
+def of_func(positions):
+    return torch.func.grad(lambda x: NeighbourList(1.0)(x).distances().sum())(positions)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda x: x.bfloat16(), "float32 or float64, not bfloat16"),
+        (lambda x: x.half(), "not float16"),
+        (lambda x: x.int(), "not int32"),
+        (lambda x: x.to_sparse(), "tensors that lie in memory"),
+        (lambda x: x.to("meta"), "on another device: meta"),
+        (of_func, "nor those of torch.func"),
+    ],
+)
+def test_tensors_that_no_kernel_can_read_are_refused_in_one_line(changed, message):
+    with pytest.raises(UserError, match=message) as raised:
+        NeighbourList(1.0, EDGES, REPEATS)(changed(drawn().detach()))
+    assert "\n" not in str(raised.value)
+
+
+class Own(torch.Tensor):
+    """A tensor of the user's own class."""
+
+
+@pytest.mark.parametrize("changed", [lambda x: x.as_subclass(Own), lambda x: torch._neg_view(-x)])
+def test_tensors_that_are_read_otherwise(changed):
+    search, positions = NeighbourList(1.0, EDGES, REPEATS), drawn().detach()
+    counts = search(changed(positions)).counts
+    assert isinstance(counts, torch.Tensor) and torch.equal(counts, search(positions).counts)
+
+
+def test_what_was_found_of_tensors_is_pickled():
+    found = NeighbourList(1.0, EDGES, REPEATS)(drawn())
+    other = pickle.loads(pickle.dumps(found))
+    assert torch.equal(other.neighbours, found.neighbours)
+    assert torch.equal(other.distances(), found.distances()) and other.distances().requires_grad
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")  # of what else is compiled
+def test_a_search_within_what_is_compiled():
+    search, positions = NeighbourList(1.0, EDGES, REPEATS), drawn()
+
+    def energy(x):
+        found = search(x * 1.0)
+        return found.distances().sum() + search.count(x).sum() + len(found)
+
+    compiled = torch.compile(energy, backend="eager")
+    (expected,) = torch.autograd.grad(energy(positions), positions)
+    for _ in range(2):
+        assert torch.equal(compiled(positions), energy(positions))
+    assert torch.equal(torch.autograd.grad(compiled(positions), positions)[0], expected)
