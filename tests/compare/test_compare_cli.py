@@ -15,8 +15,10 @@ from jsonschema import Draft202012Validator
 from limits import no_file_longer_than
 from typer.testing import CliRunner
 
+from gpubench.base import plugins
 from gpubench.base.paths import PACKAGE
 from gpubench.cli import app
+from gpubench.cli.options import Compared
 from gpubench.compare import files
 from gpubench.compare.output import ROWS
 from gpubench.evidence import calibration
@@ -321,3 +323,17 @@ def test_what_a_process_refuses_ends_the_others_too(tmp_path):
     )
     assert done.exit_code == 2
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("added", "study", "is_warned"),
+    [(True, None, True), (True, "rivals", False), (False, None, False)],
+)
+def test_additions_that_no_study_measures_are_warned_of(
+    added, study, is_warned, monkeypatch, capsys
+):
+    """Of `compare` and `calibrate`, which share this."""
+    monkeypatch.setenv(plugins.VARIABLE, "own_kernel" if added else "")
+    Compared(study=study).job()
+    warned = "gpubench: --add without --study: regressions is measured, gpubench's own study"
+    assert capsys.readouterr().err.startswith(warned) == is_warned

@@ -363,3 +363,27 @@ class TestStudies:
             load_study(str(path))
         assert isinstance(raised.value, UserError)
         assert "\n" not in str(raised.value)
+
+
+LIBRARY = EXAMPLE.parent / "own-library"
+
+
+def test_the_template_of_a_library_is_right_and_measured(tmp_path, monkeypatch, environment_once):
+    monkeypatch.setattr("gpubench.studies.runner.environment", environment_once)
+    add = ["--add", str(LIBRARY / "your_library.py")]
+    done = CliRunner().invoke(app.app, [*add, "check", "your-library", "your-gpu-library"])
+    assert done.exit_code == 0, done.output
+    study, out = LIBRARY / "your-library.toml", ["--out", str(tmp_path)]
+    options = ["--quick", "--device", "opencl", *out]
+    done = CliRunner().invoke(app.app, [*add, "run", str(study), *options])
+    assert done.exit_code == 0, done.output
+    records = [json.loads(path.read_text())["records"] for path in tmp_path.rglob("*.json")]
+    found = {(r["algorithm"], r["status"]) for r in records[0]}
+    assert found == {("your-library", "ok"), ("search-counting-sort", "ok")}
+
+
+@pytest.mark.cuda
+def test_the_template_of_a_library_for_gpus_is_right():
+    add = ["--add", str(LIBRARY / "your_library.py")]
+    done = CliRunner().invoke(app.app, [*add, "check", "your-gpu-library", "--device", "cuda"])
+    assert done.exit_code == 0 and "right" in done.output, done.output

@@ -18,7 +18,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import gpubench
-from gpubench import registry
+from gpubench import contracts, registry
 from gpubench.base import paths
 from gpubench.cli.app import app
 from gpubench.devices import opencl
@@ -226,6 +226,25 @@ def test_the_example_algorithms_give_right_answers(tmp_path, monkeypatch, number
     refused = [result for result in results if "finds no images" in result.reason]
     assert len(results) - len(refused) > 40
     assert {result.status for result in results if result not in refused} == {"ok"}, results
+
+
+def test_pages_and_examples_import_the_public_path():
+    code = [(d.name, text) for d in DOCUMENTS for text in blocks(d, "python")]
+    code += [(p.name, p.read_text("utf-8")) for p in (ROOT / "examples").rglob("*.py")]
+    imported = {
+        (n, m) for n, text in code for m in re.findall(r"(?:from|import) (gpubench\.\S+)", text)
+    }
+    assert imported and {module for _, module in imported} == {"gpubench.contracts"}, imported
+
+
+def test_primitives_are_in_the_public_path():
+    text = (ROOT / "docs/kernels.md").read_text(encoding="utf-8").partition("## Primitives")[2]
+    named = {
+        n
+        for cell in re.findall(r"^\| (`.*?`) \|", text, re.M)
+        for n in re.findall(r"([A-Z]\w+)[(\[]", cell)
+    }
+    assert len(named) > 8 and named <= {*contracts.__all__}
 
 
 def test_the_example_study_is_one():
