@@ -179,8 +179,8 @@ class Compared:
         study = self.study or study_for("compare")
         if self.study is None and os.environ.get(plugins.VARIABLE):
             messages.say(
-                f"--add without --study: {study} is measured, gpubench's own study, which has nothing"
-                " that you added: give --study FILE.toml"
+                f"--add without --study: {study} is measured, gpubench's own study, and"
+                " nothing that you added: give --study FILE.toml"
             )
         return ComparedJob.of(study, self.device, selection)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from functools import partial
+from pathlib import Path
 
 import calibrations as made_calibrations
 import compare_results as made
 import pytest
+from additions import nothing_added
 from calibrations import pairs
 from compare_results import record
 from jsonschema import Draft202012Validator
@@ -23,6 +25,7 @@ from gpubench.compare import files
 from gpubench.compare.output import ROWS
 from gpubench.evidence import calibration
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own-kernel"
 STEADY = [0.999, 1.001, 1.0, 0.998, 1.002, 1.0005, 0.9995, 1.0015]
 
 
@@ -333,7 +336,8 @@ def test_additions_that_no_study_measures_are_warned_of(
     added, study, is_warned, monkeypatch, capsys
 ):
     """Of `compare` and `calibrate`, which share this."""
-    monkeypatch.setenv(plugins.VARIABLE, "own_kernel" if added else "")
-    Compared(study=study).job()
+    with nothing_added(EXAMPLE):
+        monkeypatch.setenv(plugins.VARIABLE, str(EXAMPLE / "own_kernel") if added else "")
+        Compared(study=study).job()
     warned = "gpubench: --add without --study: regressions is measured, gpubench's own study"
     assert capsys.readouterr().err.startswith(warned) == is_warned
