@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from gpubench.studies.study import FOLDER, StudyError, load_study
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own-kernel"
 PACKAGE = EXAMPLE / "own_kernel"
 STUDY = EXAMPLE / "run-lists.toml"
+LIBRARY = EXAMPLE.parent / "own-library"
 
 ALGORITHM = """
 from gpubench.core.contracts import Algorithm, Form
@@ -365,7 +367,13 @@ class TestStudies:
         assert "\n" not in str(raised.value)
 
 
-LIBRARY = EXAMPLE.parent / "own-library"
+def test_asv_tracks_an_algorithm_from_outside(monkeypatch):
+    """With the command beside this interpreter, on the device that there is."""
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
+    names = runpy.run_path(str(EXAMPLE / "benchmarks" / "run_lists.py"))
+    assert names["RunList"]().track_median() > 0
 
 
 def test_the_template_of_a_library_is_right_and_measured(tmp_path, monkeypatch, environment_once):
