@@ -391,6 +391,7 @@ def test_the_template_of_a_library_is_right_and_measured(tmp_path, monkeypatch, 
 
 
 @pytest.mark.cuda
+@pytest.mark.usefixtures("cuda_device")
 def test_the_template_of_a_library_for_gpus_is_right():
     add = ["--add", str(LIBRARY / "your_library.py")]
     done = CliRunner().invoke(app.app, [*add, "check", "your-gpu-library", "--device", "cuda"])
