@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
-import types
 from pathlib import Path
 
 import pytest
@@ -198,20 +197,15 @@ def test_the_code_to_take_home_runs(module):
 
 
 @pytest.mark.parametrize(
-    ("number", "name", "form"), [(0, "CellSweep", "plain"), (1, "AllPairs", "count")]
+    ("file", "name", "form"),
+    [("cell_sweep", "CellSweep", "plain"), ("all_pairs", "AllPairs", "count")],
 )
-def test_the_example_algorithms_give_right_answers(tmp_path, monkeypatch, number, name, form):
-    kernels = tmp_path / "kernels"
+def test_the_example_algorithms_give_right_answers(tmp_path, monkeypatch, file, name, form):
+    kernels, example = tmp_path / "kernels", ROOT / "examples/first-algorithms" / file
     shutil.copytree(paths.kernel_folder(), kernels)
-    text = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
-    file = re.findall(r"`kernels/(\w+\.cu)`:", text)[number]
-    (kernels / file).write_text(blocks(ROOT / "docs/extending.md", "cuda")[number])
+    shutil.copy(example.with_suffix(".cu"), kernels)
     monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
-    sources = [text for text in blocks(ROOT / "docs/extending.md", "python") if name in text]
-    module = types.ModuleType("example")
-    monkeypatch.setitem(sys.modules, "example", module)
-    exec(compile(sources[0], "extending.md", "exec"), module.__dict__)
-    cls = getattr(module, name)
+    cls = runpy.run_path(str(example.with_suffix(".py")))[name]
 
     with opencl.open_opencl() as device:
 
