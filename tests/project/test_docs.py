@@ -233,11 +233,8 @@ def test_pages_and_examples_import_the_public_path():
 
 def test_primitives_are_in_the_public_path():
     text = (ROOT / "docs/kernels.md").read_text(encoding="utf-8").partition("## Primitives")[2]
-    named = {
-        n
-        for cell in re.findall(r"^\| (`.*?`) \|", text, re.M)
-        for n in re.findall(r"([A-Z]\w+)[(\[]", cell)
-    }
+    cells = re.findall(r"^\| (.*?`.*?) \|", text, re.MULTILINE)
+    named = {name for cell in cells for name in re.findall(r"\b([A-Z]\w+)[(`]", cell)}
     assert len(named) > 8 and named <= {*contracts.__all__}
 
 
@@ -286,7 +283,7 @@ def test_the_readme_is_short():
 
 def test_the_documents_are_short():
     written = [d for d in DOCUMENTS if d.name != "CHANGELOG.md" and "examples" not in d.parts]
-    assert sum(len(d.read_text(encoding="utf-8").split()) for d in written) < 30_000
+    assert sum(len(d.read_text(encoding="utf-8").split()) for d in written) <= 27_000
     assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) <= 2_000
 
 
