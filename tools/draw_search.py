@@ -121,9 +121,7 @@ def _draw_slots(axes: Axes, found: Found) -> None:
 
 def _draw_marks(axes: Axes, found: Found) -> None:
     """Draw the candidates of each row with their bits, and the list that these give."""
-    axes.set_title(
-        f"4. Marks and fill: a bit for each candidate of {ASKED}, then its list", loc="left"
-    )
+    axes.set_title(f"4. Marks: a bit for each candidate of {ASKED}; 5. Fill: its list", loc="left")
     for line, ((first, _, begin, _), bits) in enumerate(zip(found.rows, found.marks, strict=True)):
         y, colour = -1.5 * line, COLOURS[first // CELLS[0]]
         axes.text(-0.3, y + 0.35, f"slots from {begin}", ha="right")
