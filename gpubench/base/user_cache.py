@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 OWN = "gpubench"  # of the folders in a cache folder, the one for this package
 ROOM_BYTES = 16 << 20  # the programs of a long run
+DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def usable_cache() -> Path | None:
@@ -44,15 +45,34 @@ def usable_cache() -> Path | None:
     return _usable(folder)
 
 
-def keep(path: Path, code: bytes) -> None:
-    """Write a file of the cache as a whole; where that fails, say so and leave it out."""
+def keep(path: Path, content: bytes) -> bool:
+    """See to it that a file of the cache holds just this; where that fails, say so."""
+    if _read(path) == content:
+        return True
     try:
         with whole_file(path) as file:
-            file.write(code)
+            file.write(content)
     except UserError as error:
-        if not path.exists():  # else another process has just kept the same
+        if _read(path) != content:  # else another process has just kept the same
             reason = getattr(error.__cause__, "strerror", None) or error
             _say_once(f"compiled code is not kept in {path.parent}: {reason}")
+            return False
+    return True
+
+
+def kept(path: Path | None, make: Callable[[], bytes]) -> bytes:
+    """Return what `make` makes, from a file of the cache where it was made before.
+
+    path: of the file, whose name tells all that `make` depends on; None to keep nothing. It begins
+    with a digest of the rest, so that a damaged one is made anew.
+    """
+    found = None if path is None else _read(path)
+    if found is not None and found.startswith(_digest([content := found[DIGEST_BYTES:]])):
+        return content
+    content = make()
+    if path is not None:
+        keep(path, _digest([content]) + content)
+    return content
 
 
 def machine_code(file: str, what: object, compiled: Callable[[], bytes]) -> bytes:
@@ -61,15 +81,8 @@ def machine_code(file: str, what: object, compiled: Callable[[], bytes]) -> byte
     what: all that the code depends on, its sources by `sources_digest`.
     """
     folder = usable_cache()
-    if folder is None:
-        return compiled()
     key = hashlib.sha256(repr(what).encode()).hexdigest()[:16]
-    path = folder / f"{Path(file).stem}-{key}.cubin"
-    if path.exists():
-        return path.read_bytes()
-    code = compiled()
-    keep(path, code)
-    return code
+    return kept(folder and folder / f"{Path(file).stem}-{key}.code", compiled)
 
 
 def sources_digest(folders: Iterable[Path]) -> str:
@@ -122,18 +135,19 @@ def remembered_arrays(
     folder = _folder_to_remember_in()
     if folder is None:
         return make()
-    path = folder / f"{group}-{key}.npz"
-    damage = ValueError, EOFError, zipfile.BadZipFile
-    with suppress(OSError, *damage), path.open("rb") as file, np.load(file) as found:
-        return dict(found)
-    made = make()
-    with suppress(UserError), whole_file(path) as whole:
-        np.savez(whole, **made)  # type: ignore[arg-type]  # of its stubs, for names of arrays
+
+    def packed() -> bytes:
+        file = io.BytesIO()
+        np.savez(file, **make())  # type: ignore[arg-type]  # of its stubs, for names of arrays
+        return file.getvalue()
+
+    with np.load(io.BytesIO(kept(folder / f"{group}-{key}.arrays", packed))) as found:
+        arrays = dict(found)
     with suppress(OSError):
-        files = sorted(folder.glob(f"{group}-*.npz"), key=lambda each: each.stat().st_mtime)
+        files = sorted(folder.glob(f"{group}-*.arrays"), key=lambda each: each.stat().st_mtime)
         for old in files[:-most]:
             old.unlink()
-    return made
+    return arrays
 
 
 def _folder_to_remember_in() -> Path | None:
@@ -142,6 +156,13 @@ def _folder_to_remember_in() -> Path | None:
     except RuntimeError:  # no home folder
         return None
     return place / OWN if _why_unusable(place) is None else None
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 @cache

@@ -76,12 +76,12 @@ def tune(
         device=device,
         out=out,
     )
-    _print(found, cutoff)
+    _print(found)
     if not found.is_sound:
         raise typer.Exit(1)
 
 
-def _print(found: Tuned, cutoff: float) -> None:
+def _print(found: Tuned) -> None:
     """Print ranks, the results for a trajectory, and last the line to write."""
     from gpubench.cli.output import print_table
     from gpubench.cli.show import print_measured
@@ -98,7 +98,5 @@ def _print(found: Tuned, cutoff: float) -> None:
             ms, mean = ("" if value is None else f"{value:.4g}" for value in both)
             rows.append((f"{each.skin:g}", frames, ms, mean))
         print_table(("skin", "frames a list serves", "list ms", "list ms per frame"), rows)
-    if abs(found.searched - cutoff) > 1e-6 * cutoff:
-        say(f"timed with a cutoff of {found.searched:g}: whole cells fill the box")
     say(f"records: {found.path}")
     print(found.code or "no method of gpubench.NeighbourList ran on these particles")

@@ -77,6 +77,7 @@ class Sampler:
             try:
                 for variant, (grain, extra) in enumerate(variants):
                     run = Run(self._device, replace(task, grain=grain, extra=extra), scratch)
+                    run.launch_first()
                     run.warm_up(BUDGET)
                     self._runs[key, variant] = run
             except LaunchError as error:

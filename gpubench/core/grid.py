@@ -50,12 +50,15 @@ class Grid:
     cells: number of cells along x, y, z.
     low, size: corner and edge lengths of the box, in the unit of the positions.
     periodic: along which axes the box repeats.
+    cutoff: how far neighbours reach, where cells are longer than that; None for the shortest edge
+        of a cell. See `reach`.
     """
 
     cells: tuple[int, int, int]
     low: tuple[float, float, float]
     size: tuple[float, float, float]
     periodic: tuple[bool, bool, bool] = (False, False, False)
+    cutoff: float | None = None
     most: ClassVar[int] = MAX_CELLS
 
     def __post_init__(self) -> None:
@@ -125,6 +128,11 @@ class Grid:
         """Edge lengths of one cell."""
         (lx, ly, lz), (nx, ny, nz) = self.size, self.cells
         return lx / nx, ly / ny, lz / nz
+
+    @property
+    def reach(self) -> float:
+        """How far neighbours reach, in the unit of the positions."""
+        return min(self.cell_size) if self.cutoff is None else self.cutoff
 
     def packed(self) -> NDArray[np.void]:
         """Return the grid as the kernels read it: one element of GRID_DTYPE."""

@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpubench.base import install
 from gpubench.base.errors import DeviceUnavailable, OutOfMemory
 from gpubench.base.plugins import kernel_folders
-from gpubench.base.user_cache import keep, machine_code, sources_digest, usable_cache
+from gpubench.base.user_cache import kept, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 
 LARGE_BYTES = 2**20  # of an array: smaller ones come from NumPy's memory
@@ -328,21 +328,20 @@ class CUDADevice(Device):
         defines = [f"-D{constant}={value}" for constant, value in sorted(constants.items())]
         what = "".join((_nvcc_version(), self.architecture, *defines))
         key = hashlib.sha256(source.read_bytes() + what.encode())
-        name = f"{source.stem}-{key.hexdigest()[:16]}.so"
-        kept = usable_cache()
-        if kept is not None and (kept / name).exists():
-            return ctypes.CDLL(str(kept / name))
-        with tempfile.TemporaryDirectory() as folder:
-            built = Path(folder, name)
-            command = ["nvcc", "-O3", "-shared", "-Xcompiler", "-fPIC"]
-            command += [*defines, f"-arch={self.architecture}", "-o", str(built), str(source)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise RuntimeError(f"nvcc could not compile {file}:\n{done.stderr}")
-            if kept is not None:
-                keep(kept / name, built.read_bytes())
-                if (kept / name).exists():
-                    built = kept / name
+        folder = usable_cache()
+        path = folder and folder / f"{source.stem}-{key.hexdigest()[:16]}.code"
+        with tempfile.TemporaryDirectory() as temporary:
+            built = Path(temporary, f"{source.stem}.so")
+
+            def compiled() -> bytes:
+                command = ["nvcc", "-O3", "-shared", "-Xcompiler", "-fPIC"]
+                command += [*defines, f"-arch={self.architecture}", "-o", str(built), str(source)]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    raise RuntimeError(f"nvcc could not compile {file}:\n{done.stderr}")
+                return built.read_bytes()
+
+            built.write_bytes(kept(path, compiled))
             return ctypes.CDLL(str(built))  # once it is loaded, its file may go
 
     def record(self) -> Any:

@@ -21,7 +21,7 @@ from gpubench.base.errors import CompileError, DeviceUnavailable, OutOfMemory
 from gpubench.base.plugins import kernel_folders
 from gpubench.base.user_cache import keep, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
-from gpubench.devices.program_cache import ProgramCache
+from gpubench.devices.program_cache import ProgramCache, mend_databases
 
 INSTALL = install.hint("cpu")
 _Unit = tuple[str, tuple[tuple[str, Any], ...]]  # a file of kernels and its constants
@@ -51,6 +51,8 @@ def _opencl() -> Any:
         runtimes |= {icd.name: icd.read_bytes() for icd in sorted(SYSTEM_VENDORS.glob("*.icd"))}
         vendors = None if folder is None else _vendors(folder, runtimes)
         os.environ["OCL_ICD_VENDORS"] = str(vendors or library)
+    if folder is not None:
+        mend_databases()
     try:
         import pyopencl
     except ImportError as error:
@@ -65,10 +67,8 @@ def _vendors(cache_folder: Path, runtimes: Mapping[str, bytes]) -> Path | None:
     """
     digest = hashlib.sha256(repr(sorted(runtimes.items())).encode()).hexdigest()
     folder = cache_folder / f"opencl-vendors-{digest[:16]}"
-    for name, content in runtimes.items():
-        if not (folder / name).exists():
-            keep(folder / name, content)
-    return folder if all((folder / name).exists() for name in runtimes) else None
+    are_kept = [keep(folder / name, content) for name, content in runtimes.items()]
+    return folder if all(are_kept) else None
 
 
 def _pip_runtime() -> Path | None:

@@ -5,6 +5,7 @@ Apart from `sampling`, so that reading a study imports no statistics.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +23,8 @@ class Budget:
     relative_half_width: narrow enough: of the ratio to what a task is compared with, or of its
         own median where there is nothing to compare.
     max_batch: the most calls of the work in one sample, but for a whole turn of all its inputs.
+    most_over_fastest: a task that takes more than so many times as long as the fastest that it is
+        compared with is left out where `min_samples` of it would far outlast its time.
     """
 
     seconds_per_task: float = 0.25
@@ -29,6 +32,7 @@ class Budget:
     max_samples: int = 200
     relative_half_width: float = 0.01
     max_batch: int = 256
+    most_over_fastest: float = math.inf
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_samples <= self.max_samples:

@@ -1,4 +1,4 @@
-"""A progress bar on standard error for work that takes longer than a moment."""
+"""Progress on standard error of work that takes longer than a moment: a bar, or lines."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from gpubench.base.messages import is_quiet
+from gpubench.base.messages import is_quiet, say
+from gpubench.measure.clock import now
 
 SHOWN_AFTER_S = 2.0
+LINE_AFTER_S = 10.0
+LINE_AFTER_SHARE = 0.25  # of the time so far: a long run has few lines, and the last is recent
 
 
 class RateColumn(ProgressColumn):
@@ -61,6 +64,12 @@ class ProgressBar:
         """Show the current work."""
         self._progress.update(self._task, description=text)
 
+    @property
+    def line(self) -> str:
+        """The same in words."""
+        (task,) = self._progress.tasks
+        return f"{task.description}: {task.completed:g} of {task.total:g} done"
+
     def show(self) -> None:
         """Draw the bar from now on."""
         self._progress.start()
@@ -76,8 +85,9 @@ def progress(
 ) -> Iterator[ProgressBar]:
     """Show a bar with the time left, while the body of the `with` runs.
 
-    It is drawn on standard error (or `console`) after two seconds, if that is a terminal;
-    otherwise, and with --quiet, nothing is printed.
+    It is drawn on standard error (or `console`) after two seconds, if that is a terminal. Where it
+    is none, there is a line after ten seconds, and later ones ever further apart. With --quiet
+    nothing is printed.
 
     total: number of steps; the body calls `advance` on the bar that it is given.
     done: steps that were done before.
@@ -85,15 +95,28 @@ def progress(
     """
     console = console or Console(stderr=True)
     bar = ProgressBar(total, title, console, done, unit)
-    if is_quiet() or not console.is_interactive:
+    if is_quiet():
         yield bar
         return
-    timer = threading.Timer(SHOWN_AFTER_S, bar.show)
-    timer.daemon = True
-    timer.start()
+    has_ended = threading.Event()
+    shows = _draw if console.is_interactive else _tell
+    thread = threading.Thread(target=shows, args=(bar, has_ended), daemon=True)
+    thread.start()
     try:
         yield bar
     finally:
-        timer.cancel()
-        timer.join()
-        bar.hide()
+        has_ended.set()
+        thread.join()
+        if console.is_interactive:
+            bar.hide()
+
+
+def _draw(bar: ProgressBar, has_ended: threading.Event) -> None:
+    if not has_ended.wait(SHOWN_AFTER_S):
+        bar.show()
+
+
+def _tell(bar: ProgressBar, has_ended: threading.Event) -> None:
+    begin = now()
+    while not has_ended.wait(max(LINE_AFTER_S, LINE_AFTER_SHARE * (now() - begin))):
+        say(f"{now() - begin:.0f} s: {bar.line}")

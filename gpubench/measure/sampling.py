@@ -30,7 +30,7 @@ BATCH_MARGIN = 1.25  # aim that much longer, so that jitter does not fall below 
 WARM_UP_SHARE = 0.1  # of the budget, spent before the first sample
 MIN_SCRATCH_BYTES = 32 << 20  # where a device does not tell the size of its cache
 BLOCK_MS = 50.0  # of device time; clocks and throttling are read about so often
-THROTTLED_PATIENCE = 4.0  # how many times its time a task may wait for samples that count
+TIME_PATIENCE = 4.0  # how many times its time a task may take for samples that count
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ def take_samples(
 ) -> list[Run]:
     """Time the tasks and return each with its samples, in the order of the tasks.
 
-    All are warmed up first. Then each round takes one sample of every task that is still open,
+    All are warmed up first; what is left out as too slow (see Budget) returns without samples.
+    Then each round takes one sample of every task that is still open,
     in an order drawn from `seed`. A task closes when it has `max_samples`; or when it has
     `min_samples` and either its time is spent or the interval of its ratio to the fastest of
     those that it is compared with is narrow enough. The fastest stays open until all others are
@@ -131,20 +132,26 @@ def take_samples(
     scratch = scratch_for(device, tasks)
     runs = [Run(device, task, scratch) for task in tasks]
     for run in runs:
+        run.launch_first()
+    for run in runs:
+        if run.seems_too_slow(budget, runs):
+            run.launch_first()  # something else may have disturbed it
+    compared = [run for run in runs if not run.seems_too_slow(budget, runs)]
+    for run in compared:
         run.warm_up(budget)
     block = Rounds(device)
-    for run in runs:
+    for run in compared:
         run.states.append(block.state)
-    still_open = runs
+    still_open = compared
     while still_open:
         for turn in rng.permutation(len(still_open)):
             block.spent_ms += still_open[turn].take_sample()
-        if block.spent_ms < BLOCK_MS and not _closing(still_open, runs, budget):
+        if block.spent_ms < BLOCK_MS and not _closing(still_open, compared, budget):
             continue
         throttled_by = block.end()
         for run in still_open:
             run.end_block(throttled_by, block.state)
-        for run, why in _closing(still_open, runs, budget):
+        for run, why in _closing(still_open, compared, budget):
             run.stopped = why
             if on_progress is not None:
                 on_progress(1)
@@ -224,6 +231,7 @@ class Run:
     states: of the device, before the first block and after each.
     batch: counted calls of the works in a sample.
     stopped: why there are no more samples; empty while there may be.
+    left_out: why there are none at all.
     """
 
     def __init__(self, device: Device, task: Task, scratch: Any = None) -> None:
@@ -232,7 +240,8 @@ class Run:
         self.throttled: list[bool] = []
         self.throttled_by: set[str] = set()
         self.states: list[dict[str, Any] | None] = []
-        self.stopped = ""
+        self.stopped = self.left_out = ""
+        self._first_ms = math.inf
         self._device = device
         self._scratch = scratch
         self._spent_ms = 0.0
@@ -241,11 +250,30 @@ class Run:
         self.batch = 1
         self._launch_batch: Work = task.works[0]
 
+    def launch_first(self) -> None:
+        """Launch each work once, which initializes what is lazy, and note how long one took."""
+        start = self._device.record()
+        for work in self.task.works:
+            work()
+        self._device.synchronize()
+        elapsed = self._device.elapsed_ms(start, self._device.record()) / len(self.task.works)
+        self._first_ms = min(self._first_ms, elapsed)
+
+    def seems_too_slow(self, budget: Budget, runs: Sequence[Run]) -> bool:
+        """Say whether this is too slow to be sampled beside others, and note why."""
+        together = (run for run in runs if run.task.compared_with == self.task.compared_with)
+        over = self._first_ms / max(min(run._first_ms for run in together), RESOLUTION_MS)
+        # Before each sample there is a launch that leads in.
+        least_ms = 2 * budget.min_samples * self._first_ms
+        is_long = least_ms > TIME_PATIENCE * 1e3 * budget.seconds_per_task
+        self.left_out = ""
+        if is_long and over > budget.most_over_fastest:
+            took = f"{self._first_ms:.3g} ms, {over:.3g} times as long as that of the fastest"
+            self.left_out = f"a launch took {took}: it was not timed further"
+        return bool(self.left_out)
+
     def warm_up(self, budget: Budget) -> None:
         """Launch until a share of the budget is spent, and find the batch meanwhile."""
-        for work in self.task.works:
-            work()  # lazy initialization happens here
-        self._device.synchronize()
         self._set_batch(1)
         # The bound on rounds is for work that takes no time at all.
         for _ in range(budget.max_samples):
@@ -318,7 +346,7 @@ class Run:
         if counted < budget.min_samples:
             if counted == len(self.times_ms):
                 return ""
-            patience = THROTTLED_PATIENCE
+            patience = TIME_PATIENCE
         if self._spent_ms >= patience * budget.seconds_per_task * 1e3:
             return "time"
         if counted < budget.min_samples:

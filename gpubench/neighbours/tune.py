@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,18 @@ from numpy.typing import NDArray
 
 from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core.grid import Grid
+from gpubench.base.messages import say
 from gpubench.devices import Device, open_device
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Ranked, rank
 from gpubench.measure.budget import Budget
+from gpubench.measure.clock import timed
 from gpubench.neighbours.box import SearchBox, box_around, box_of
 from gpubench.neighbours.method import PREFIX, methods
 from gpubench.problems.neighbours.contract import HostSearch, NeighbourSearch
 from gpubench.problems.neighbours.tasks import TASKS, forms_for
 from gpubench.problems.particles.axes import Particles
-from gpubench.problems.particles.inputs import ParticleSet, from_positions
+from gpubench.problems.particles.inputs import ParticleSet, coordinates_of, from_positions
 from gpubench.problems.particles.trajectory import Frames, Triple, frames_of, read_frames
 from gpubench.studies import runner
 from gpubench.studies.study import Subject, Sweep, parse_study
@@ -34,7 +36,13 @@ RESULTS = Path("results/local")
 SKINS = (0.0, 0.1, 0.2, 0.3, 0.5)  # in cutoffs
 ALL_PAIRS_LIMIT = 2**16  # particles; above, a test of all pairs outlasts all other searches
 HOST_LIMIT = 2**17  # particles; above, a search on the host outlasts all those on a GPU
-DEVICE_SECONDS = 20.0  # of all samples together; compiling and checking take the rest of a minute
+MOST_OVER_FASTEST = 4.0  # what takes longer costs most of the time, and will not be chosen
+DEVICE_SECONDS = 20.0  # of all samples together, at most half a second of one search
+TIMED_SECONDS = 0.5
+# What else takes time: to look at the machine; of each search, to make it of code in the cache; and
+# to launch and to check it, as often as one thread of the host finds all pairs.
+BEGUN_SECONDS, MADE_SECONDS, CHECKED_TIMES = 4.0, 0.5, 4
+QUERIES = 100  # that say how long that is
 TEXT = """\
 title = "Neighbour searches on particles of one's own"
 question = "Which search is fastest on these particles?"
@@ -94,7 +102,7 @@ class Tuned:
     """What came of tuning.
 
     ranked: the searches that did the task, fastest first; those without a rank have a reason.
-    path: the results file. searched: the cutoff that was timed, the shortest edge of a cell.
+    path: the results file.
     code: the line to write; None where NeighbourList has none of the methods that ran.
     updates: of a trajectory, updates and rebuilds between its last two frames, ranked.
     moved_share: the mean fraction of particles that change cells from frame to frame.
@@ -103,7 +111,6 @@ class Tuned:
 
     ranked: list[Ranked]
     path: Path
-    searched: float
     code: str | None
     updates: list[Ranked] = field(default_factory=list)
     moved_share: float | None = None
@@ -150,8 +157,10 @@ def tune(
         read_frames(Path(positions)) if isinstance(positions, str | Path) else frames_of(positions)
     )
     given = _box(frames, box, low, periodic)
-    around = given or _around(frames.positions, cutoff)
-    states = [from_positions(frame, _grid(around, cutoff)) for frame in frames.positions]
+    if given is not None and (why := given.why_coarse(cutoff)):
+        say(why)
+    moments = _Moments([coordinates_of(frame) for frame in frames.positions], given)
+    states = moments.placed(cutoff)
     last, skins, wider = Given(states[-1]), [share * cutoff for share in SKINS], {}
     with open_device(device) as opened:
         subjects = _subjects(task, opened)
@@ -161,13 +170,18 @@ def tune(
             changes = [*_subjects("update", opened), *_subjects("count", opened)]
             sweeps[moved.distribution] = _sweep("moved", moved, changes)
         if len(states) > 1 and task == "list":
-            wider = _wider(last.inputs, around, cutoff, skins)
+            wider = moments.wider(cutoff, skins)
             ours = [each for each in subjects if each.algorithm.removeprefix(PREFIX) in methods()]
-            for skin, each in wider.items():  # two can be the same: whole cells fill the box
+            for skin, each in wider.items():  # without one it is the last frame, which is there
                 sweeps.setdefault(each.distribution, _sweep(f"skin-{skin:g}", each, ours))
+        seconds = _seconds([*sweeps.values()], cutoff)
+        say(
+            f"timing {last.particles:,} particles on {opened.name}: at most about {seconds:.0f} s,"
+            " and more where code is compiled for the first time"
+        )
         path, races = _measured([*sweeps.values()], opened, Path(out), budget)
     ranked = races[last.distribution]
-    found = Tuned(ranked, path, min(last.grid.cell_size), _code(ranked, cutoff, given))
+    found = Tuned(ranked, path, _code(ranked, cutoff, given))
     if len(states) == 1:
         return found
     shares = [np.mean(a.cell_of != b.cell_of) for a, b in itertools.pairwise(states)]
@@ -207,27 +221,41 @@ def _box(
     return found
 
 
-def _around(positions: NDArray[np.floating], cutoff: float) -> SearchBox:
-    """Return the box that NeighbourList takes around particles in open space."""
-    flat = np.asarray(positions)[..., :3].reshape(-1, 3).astype(np.float64)
-    return box_around(flat.min(axis=0), flat.max(axis=0), cutoff)
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """All frames, float64, in the box and the cells that NeighbourList takes.
 
+    given: the box; None in open space.
+    """
 
-def _grid(box: SearchBox, reach: float) -> Grid:
-    grid = Grid.in_box(box.low, box.size, reach, box.periodic)
-    box.grid(1, reach)  # refuses an axis that repeats too soon
-    return grid
+    frames: Sequence[NDArray[np.float64]]
+    given: SearchBox | None
 
+    def placed(self, reach: float, which: slice = slice(None)) -> list[ParticleSet]:
+        """Return some of them in cells for a cutoff, or for cutoff and skin."""
+        if not (math.isfinite(reach) and reach > 0):
+            raise UserError(f"the cutoff must be positive and finite, not {reach}")
+        box = self.given or box_around(*self._ends, reach)
+        if self.given is None and (why := box.why_coarse(reach)):
+            raise UserError(why)
+        reach = box.searched(reach)
+        grid = replace(box.grid(len(self.frames[-1]), reach), cutoff=reach)
+        return [from_positions(frame, grid, box.low) for frame in self.frames[which]]
 
-def _wider(
-    inputs: ParticleSet, box: SearchBox, cutoff: float, skins: Sequence[float]
-) -> dict[float, Given]:
-    """Return the particles in cells of cutoff plus skin, for each skin that the box can have."""
-    found = {}
-    for skin in skins:
-        with suppress(UserError):
-            found[skin] = Given(from_positions(inputs.positions, _grid(box, cutoff + skin)))
-    return found
+    @cached_property
+    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        lows, highs = zip(
+            *((each.min(axis=0), each.max(axis=0)) for each in self.frames), strict=True
+        )
+        return np.min(lows, axis=0), np.max(highs, axis=0)
+
+    def wider(self, cutoff: float, skins: Sequence[float]) -> dict[float, Given]:
+        """Return the last frame in cells for each skin that the box can have."""
+        found = {}
+        for skin in skins:
+            with suppress(UserError):
+                found[skin] = Given(*self.placed(cutoff + skin, slice(-1, None)))
+        return found
 
 
 def _subjects(task: str, device: Device) -> list[Subject]:
@@ -248,16 +276,31 @@ def _sweep(name: str, given: Given, subjects: Sequence[Subject]) -> Sweep:
     return Sweep(name, Given, {"inputs": (given.inputs,)}, ("hot",), tuple(subjects))
 
 
+def _seconds(sweeps: Sequence[Sweep], cutoff: float) -> float:
+    """Estimate how long measuring takes, from how long this host takes for some particles."""
+    from scipy.spatial import cKDTree  # slow to import
+
+    (first,) = sweeps[0].axes["inputs"]
+    xyz = first.positions[:, :3].astype(np.float64)
+    some = xyz[np.random.default_rng(0).integers(0, len(xyz), QUERIES)]
+    tree, making = timed(lambda: cKDTree(xyz, balanced_tree=False))
+    _, asking = timed(lambda: tree.query_ball_point(some, cutoff))
+    pairs_seconds = making + asking * len(xyz) / QUERIES
+    subjects = sum(len(sweep.subjects) for sweep in sweeps)
+    each = MADE_SECONDS + CHECKED_TIMES * pairs_seconds
+    return BEGUN_SECONDS + subjects * each + min(DEVICE_SECONDS, subjects * TIMED_SECONDS)
+
+
 def _measured(
     sweeps: Sequence[Sweep], device: Device, out: Path, budget: Budget | None
 ) -> tuple[Path, dict[str, list[Ranked]]]:
     """Measure all sweeps anew; return the results file, and ranks on each input by its name."""
     (first,), subject = sweeps[0].axes["inputs"], sweeps[0].subjects[0]
-    seconds = DEVICE_SECONDS / sum(len(sweep.subjects) for sweep in sweeps)
+    seconds = min(TIMED_SECONDS, DEVICE_SECONDS / sum(len(sweep.subjects) for sweep in sweeps))
     study = replace(
         parse_study("tune", TEXT.format(subject=subject, inputs=first)),
         sweeps=tuple(sweeps),
-        budget=budget or Budget(seconds_per_task=min(0.5, seconds), min_samples=7),
+        budget=budget or Budget(seconds, min_samples=7, most_over_fastest=MOST_OVER_FASTEST),
     )
     summary = runner.run(study, device, out, fresh=True)
     races: defaultdict[str, list[Ranked]] = defaultdict(list)

@@ -22,7 +22,7 @@ import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
-from gpubench.base.user_cache import keep, usable_cache
+from gpubench.base.user_cache import kept, usable_cache
 from gpubench.report import formats
 from gpubench.report.figures import LIGHT, PALETTE, BarChart, Captioned, Chart, Curve, marker
 
@@ -84,13 +84,9 @@ def script() -> str:
 def _bundle() -> str:
     """Return Vega, Vega-Lite and vega-embed, which take seconds to bundle and so are kept."""
     folder = usable_cache()
-    kept = folder and folder / f"vega-{metadata.version('vl-convert-python')}.js"
-    if kept is not None and kept.is_file():
-        return kept.read_text(encoding="utf-8")
-    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-    if kept is not None:
-        keep(kept, bundle.encode())
-    return bundle
+    path = folder and folder / f"vega-{metadata.version('vl-convert-python')}.js"
+    bundle = vl_convert.javascript_bundle
+    return kept(path, lambda: bundle("window.vegaEmbed = vegaEmbed;").encode()).decode()
 
 
 @dataclass(frozen=True)

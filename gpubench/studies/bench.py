@@ -78,14 +78,16 @@ def measure(
     on_progress: Callable[[int], None],
     reason: str | None = None,
     on_drawn: Callable[[dict[str, Any]], None] | None = None,
+    on_step: Callable[[str], None] = lambda text: None,
 ) -> list[AnyRecord]:
     """Check, time and check again the given subjects and modes on one input; return the records.
 
     on_progress: called with the number of records that have become final.
     reason: why all of them are skipped; None where the device decides.
     on_drawn: called with the fields of records that are known once the input is drawn.
+    on_step: told what is done now.
     """
-    bench = Bench(group, items, device, reason, on_drawn)
+    bench = Bench(group, items, device, reason, on_drawn, on_step)
     bench.time_together(budget, on_progress)
     on_progress(len(items) - sum(len(trial.sampled) for trial in bench.trials))
     return bench.finish()
@@ -96,6 +98,7 @@ class Bench:
 
     reason: why all of them are skipped; None where the device decides.
     on_drawn: called with the fields of records that are known once the input is drawn.
+    on_step: told what is done now.
     trials: in the order of the items.
     """
 
@@ -106,12 +109,13 @@ class Bench:
         device: Device,
         reason: str | None = None,
         on_drawn: Callable[[dict[str, Any]], None] | None = None,
+        on_step: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.trials = [
             Trial(subject, [mode for _, mode in pairs])
             for subject, pairs in itertools.groupby(items, key=lambda item: item[0])
         ]
-        self._group, self._device = group, device
+        self._group, self._device, self._on_step = group, device, on_step
         self._drawn: dict[str, Any] = {}
         self._oracles: list[Callable[[str], Oracle]] = []
         self._runs: dict[int, dict[Mode, Run]] = {}  # by the id of a trial
@@ -144,10 +148,14 @@ class Bench:
         with drawn_once() as draws:
             for trial in self.trials:
                 if trial.verdict is None:
+                    self._say("checking", trial)
                     step = partial(
                         _make_and_check, trial, drawn, draws, self._device, self._oracles
                     )
                     _attempt(trial, self._device, step)
+
+    def _say(self, what: str, trial: Trial) -> None:
+        self._on_step(f"{self._group.recipe.title}, {what} {trial.subject.label}")
 
     def tasks(self) -> list[tuple[Trial, Mode, Task]]:
         """Return what can be timed."""
@@ -167,6 +175,7 @@ class Bench:
         """Sample every live trial in one interleaved run; start over without one that raises."""
         while live := self.tasks():
             tasks = [task for _, _, task in live]
+            self._on_step(f"{self._group.recipe.title}, timing {len(tasks)}")
             try:
                 runs = take_samples(self._device, tasks, budget, self._group.seed, on_progress)
             except LaunchError as error:
@@ -176,7 +185,10 @@ class Bench:
                     trial.rule_out(*verdict_on(error, self._device))
             else:
                 for (trial, mode, _), run in zip(live, runs, strict=True):
-                    self.note(trial, mode, run)
+                    if run.left_out:
+                        trial.rule_out("skipped", run.left_out)
+                    else:
+                        self.note(trial, mode, run)
                 return
 
     def finish(self, check: bool = True, phases: bool = True) -> list[AnyRecord]:
@@ -188,6 +200,7 @@ class Bench:
         for trial in self.trials:
             runs = self._runs.pop(id(trial), {})
             if runs and check:
+                self._say("checking again", trial)
                 step = partial(_check_again, trial, self._device, self._oracles, runs, phases)
                 _attempt(trial, self._device, step)
         return [

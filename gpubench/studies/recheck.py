@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.oracle import Oracle
 from gpubench.core.poison import arrays_of
 from gpubench.devices import Device
 from gpubench.measure.sampling import Mode, Run
 from gpubench.problems.cells.contract import CellListUpdate
+from gpubench.problems.neighbours.contract import Neighbours
 
 GLANCED = 4096  # elements of an array that show whether it was written
 
@@ -30,7 +32,8 @@ def wrong_after_timing(
     graph of several launches is right as soon as one of them works. Where a launch works on its own
     answer, both are checked, the graph first, since checks move some states by an update or a step,
     after which it would not be right.
-    Raises AnswerOutOfReach where an answer passes its check without a launch.
+    Raises AnswerOutOfReach where an answer passes its check without a launch, NotSupported where it
+    does so because it is empty.
     """
 
     def poison() -> None:
@@ -44,6 +47,8 @@ def wrong_after_timing(
         if not glance:
             for algorithm, oracle in checked:
                 if oracle.tells_idle and oracle.check(algorithm) is None:
+                    if _lists_nothing(algorithm.answer):
+                        raise NotSupported("no particle has a neighbour: no list shows a launch")
                     raise AnswerOutOfReach(
                         "its answer was overwritten and is right without a launch: use a larger"
                         " input, or define poison(), see contracts.Algorithm"
@@ -62,6 +67,15 @@ def wrong_after_timing(
     if _beginning(checked[0][0]) is None or ends_where_it_began(checked[0][0]):
         return wrong(is_graph=True) or wrong(is_graph=False)
     return wrong(is_graph=False, glance=True) or wrong(is_graph=True)
+
+
+def _lists_nothing(answer: object) -> bool:
+    """Say whether an answer is a list of no neighbours, which cannot be overwritten."""
+    return (
+        isinstance(answer, Neighbours)
+        and answer.neighbours is not None
+        and not len(answer.neighbours)
+    )
 
 
 def _beginning(algorithm: Algorithm) -> list[bytes] | None:

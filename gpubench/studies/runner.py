@@ -72,7 +72,10 @@ class Here(Engine):
         """Measure in the order of the study."""
         for job in jobs:
             bar.describe(job.group.recipe.title)
-            yield measure(job.group, job.items, self._device, budget, bar.advance, job.reason)
+            yield measure(
+                job.group, job.items, self._device, budget, bar.advance, job.reason,
+                on_step=bar.describe,
+            )  # fmt: skip
 
 
 def engine_of(where: Device | Engine) -> Engine:

@@ -39,7 +39,7 @@ class Smallest:
         grid = self.inputs.grid
         lines = [
             f"grid: cells {grid.cells}, low {grid.low}, size {grid.size},"
-            f" periodic {grid.periodic}, cutoff {min(grid.cell_size)!r}"
+            f" periodic {grid.periodic}, cutoff {grid.reach!r}"
         ]
         for at, state in enumerate(self.inputs.history):
             lines += [f"positions, state {at}:"] if self.inputs.before else ["positions:"]

@@ -330,7 +330,7 @@ def test_large_trees_are_kept_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_p
         return obb_tree(triangles)
 
     built = fresh()
-    (file,) = tmp_path.glob("obb-tree-*.npz")
+    (file,) = tmp_path.glob("obb-tree-*.arrays")
     with monkeypatch.context() as patched:
         patched.setattr(tree_module, "_build", lambda _: pytest.fail("was built again"))
         read = fresh()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import _ctypes
+import fcntl
+import itertools
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +20,8 @@ import pytest
 
 from gpubench.base import paths, user_cache
 from gpubench.base.errors import UserError
-from gpubench.devices import cuda, open_device
-from gpubench.devices.program_cache import ProgramCache
+from gpubench.devices import cuda, open_device, opencl
+from gpubench.devices.program_cache import ProgramCache, mend_databases
 
 TO_REMEMBER_IN = user_cache._folder_to_remember_in  # see conftest.py
 # Compiles and launches a kernel, as every measurement does.
@@ -73,6 +77,42 @@ def test_remembered_value_is_never_stale_or_damaged(
         cache.touch()
     found = user_cache.remembered("thing", content, lambda: next(values))
     assert found == ([1.5] if harm is None else [2.5])
+
+
+def spoil(way: str, path: Path) -> None:
+    """Leave a file empty, cut, or with other content, or a directory in its place."""
+    content = path.read_bytes()
+    path.unlink()
+    if way == "directory":
+        path.mkdir()
+    else:
+        path.write_bytes({"empty": b"", "cut": content[: len(content) // 2]}.get(way, b"garbage"))
+
+
+@pytest.mark.parametrize("way", ["empty", "cut", "garbage", "directory"])
+def test_a_damaged_file_is_made_anew(cache: Path, way: str) -> None:
+    made = itertools.count()
+
+    def make() -> bytes:
+        return f"code {next(made)}".encode()
+
+    path = cache / "code"
+    assert [user_cache.kept(path, make) for _ in range(2)] == [b"code 0"] * 2
+    spoil(way, path)
+    assert user_cache.kept(path, make) == b"code 1"
+    assert user_cache.kept(path, make) == (b"code 2" if way == "directory" else b"code 1")
+
+
+@pytest.mark.parametrize("way", ["empty", "cut", "garbage", "directory"])
+def test_the_list_of_runtimes_is_made_anew(cache: Path, way: str) -> None:
+    runtimes = {"one.icd": b"libone.so\n", "two.icd": b"libtwo.so\n"}
+    folder = opencl._vendors(cache, runtimes)
+    assert folder is not None
+    spoil(way, folder / "one.icd")
+    # Where it cannot be, the loader is given one library in place of a folder.
+    assert opencl._vendors(cache, runtimes) == (None if way == "directory" else folder)
+    if way != "directory":
+        assert (folder / "one.icd").read_bytes() == b"libone.so\n"
 
 
 @pytest.fixture
@@ -198,24 +238,63 @@ class TestProgramsOfOpenCL:
         compiled()
         assert list((cache / "opencl").glob("*/binary"))
 
-    @pytest.mark.parametrize("way", ["garbage", "no folder"])
-    def test_a_failing_cache_is_reported_once_and_skipped(
+    @pytest.mark.parametrize("way", ["garbage", "empty", "directory", "no folder"])
+    def test_a_damaged_cache_is_made_anew(
         self, way: str, compiled: Callable[[], object], cache: Path,
         capsys: pytest.CaptureFixture[str],
     ) -> None:  # fmt: skip
         compiled()
-        assert capsys.readouterr().err == ""
         folder = cache / "opencl"
-        if way == "garbage":
-            for info in folder.glob("*/info"):
-                info.write_bytes(b"garbage")
-        else:
+        (binary,) = folder.glob("*/binary")
+        good = binary.read_bytes()
+        if way == "no folder":
             folder.rename(cache / "elsewhere")
             folder.touch()
+        else:
+            spoil(way, binary)
         assert compiled() is not None
+        assert binary.read_bytes()[:4] == good[:4]
+        assert capsys.readouterr().err == ""
+
+    def test_one_that_others_work_with_is_reported_once_and_skipped(
+        self, compiled: Callable[[], object], cache: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        compiled()
+        folder = cache / "opencl"
+        (info,) = folder.glob("*/info")
+        info.write_bytes(b"garbage")
+        with (folder / "in-use").open() as other:
+            fcntl.flock(other, fcntl.LOCK_SH)
+            assert compiled() is not None
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"gpubench: compiled code is not kept in {folder} any more: ")
-        assert ("UnpicklingError" in line) == (way == "garbage")
+        assert "UnpicklingError" in line
+
+    @pytest.mark.parametrize("way", ["sound", "garbage", "cut", "directory", "no folder"])
+    def test_databases_that_are_damaged_are_removed(
+        self, way: str, cache: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:  # fmt: skip
+        monkeypatch.setenv("PYOPENCL_NO_CACHE", "")
+        folder = cache.parent / "pytools"
+        if way == "no folder":
+            folder.parent.mkdir()
+            folder.touch()
+        else:
+            folder.mkdir(parents=True)
+            path = folder / "pdict-v5-pyopencl-invoker-cache-3.sqlite"
+            with closing(sqlite3.connect(path)) as database:
+                database.execute("CREATE TABLE dict (keyhash TEXT NOT NULL PRIMARY KEY)")
+            if way != "sound":
+                spoil(way, path)
+        mend_databases()
+        is_unusable = way in ("directory", "no folder")
+        assert os.environ["PYOPENCL_NO_CACHE"] == ("1" if is_unusable else "")
+        said = capsys.readouterr().err
+        assert said.startswith("gpubench: compiled code is not kept: " if is_unusable else "")
+        assert len(said.splitlines()) == is_unusable
+        if not is_unusable:
+            assert path.exists() == (way == "sound")
 
     def test_what_does_not_compile_is_no_failure_of_the_cache(
         self, compiled: Callable[[], object], capsys: pytest.CaptureFixture[str]
@@ -263,5 +342,5 @@ class TestCodeForCUDA:
             assert device.library("cub_radix_sort.cu") is not None
         assert len(commands) == (1 if is_kept else 2)
         kept = sorted(path.suffix for path in folder.iterdir()) if is_kept else []
-        assert kept == ([".cubin", ".so"] if is_kept else [])
+        assert kept == ([".code", ".code"] if is_kept else [])
         assert not any(Path(command[command.index("-o") + 1]).exists() for command in commands)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 
 import pytest
 from fakes import FakeDevice
@@ -189,11 +190,28 @@ def test_progress_does_not_flash_for_short_work(monkeypatch):
     assert drawn(terminal=True, shown_after_s=3600, monkeypatch=monkeypatch) == ""
 
 
-def test_progress_is_silent_where_the_output_is_no_terminal(monkeypatch, capfd):
+def test_progress_of_short_work_is_silent_where_the_output_is_no_terminal(monkeypatch, capfd):
     assert drawn(terminal=False, shown_after_s=0, monkeypatch=monkeypatch) == ""
     with progress.progress(1, "Sorting") as bar:
         bar.advance()
     assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_told_in_lines_where_the_output_is_no_terminal(monkeypatch):
+    said, two = [], threading.Event()
+
+    def say(line):
+        said.append(line)
+        if len(said) == 2:
+            two.set()
+
+    monkeypatch.setattr(progress, "say", say)
+    monkeypatch.setattr(progress, "LINE_AFTER_S", 0.0)
+    with progress.progress(3, "Sorting", Console(file=io.StringIO())) as bar:
+        bar.advance()
+        bar.describe("Sorting more")
+        assert two.wait(60)
+    assert said[-1].endswith(" s: Sorting more: 1 of 3 done")
 
 
 def test_progress_goes_on_from_what_was_done_before(monkeypatch):

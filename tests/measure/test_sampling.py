@@ -87,7 +87,7 @@ def test_cold_samples_are_single_and_follow_a_flush_outside_the_timed_region():
     assert result.batch == 1
     assert result.samples_ms == pytest.approx([0.01] * 8)
     assert set(device.filled_bytes) == {2 * MIN_SCRATCH_BYTES}
-    # First launch and synchronize, then always: record, fill, record, launch, record.
+    # Record, first launch, record, then always: record, fill, record, launch, record.
     assert segments(device.log)[1:] == [["fill"], ["a"]] * len(device.filled_bytes)
 
 
@@ -292,3 +292,17 @@ def test_progress_counts_each_task_once():
 def test_a_budget_that_cannot_be_kept_is_refused(limits):
     with pytest.raises(ValueError):
         Budget(**limits)
+
+
+def test_what_is_far_slower_than_the_fastest_is_left_out_where_that_is_asked_for():
+    """By its better launch of two; what is slower by less, or soon done, is sampled."""
+    device, disturbed = FakeDevice(), itertools.chain([90.0], itertools.repeat(1.0))
+    costs = {"fast": 1.0, "slower": 3.0, "slow": 50.0, "disturbed": disturbed}
+    tasks = [task(name, device.work(name, cost), "hot") for name, cost in costs.items()]
+    budget = Budget(0.1, 8, 8, max_batch=1, most_over_fastest=4.0)
+    runs = take_samples(device, tasks, budget, seed=0)
+    assert {run.task.label: len(run.times_ms) for run in runs} == {
+        "fast": 8, "slower": 8, "slow": 0, "disturbed": 8
+    }  # fmt: skip
+    assert runs[2].left_out.startswith("a launch took 50 ms, 50 times as long as that of the")
+    assert all(run.times_ms for run in take_samples(device, tasks, FIXED, seed=0))

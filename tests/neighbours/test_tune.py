@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,6 +90,58 @@ def test_the_code_lists_particles_of_a_box_that_begins_elsewhere(few, frames, tm
     listed = eval(found.code)(positions)
     expected = gpubench.NeighbourList(1.0, BOX, (True, False, True))(frames[0])
     assert sorted(listed.distances()) == pytest.approx(sorted(expected.distances()))
+
+
+@pytest.mark.parametrize(
+    ("edge", "low", "repeats"), [(60.0, 0.0, True), (1e4, 0.0, True), (60.0, 1e6, False)]
+)
+def test_it_times_the_grid_and_the_cutoff_of_neighbour_list(
+    few, tmp_path, capsys, edge, low, repeats
+):
+    """Where cells of the cutoff would be many more than particles, and far from the origin."""
+    positions = low + np.random.default_rng(3).random((400, 3)) * 4
+    box, corner = (edge,) * 3, (low,) * 3
+    found = gpubench.tune(
+        positions, 1.0, box, repeats, low=corner, device="opencl", out=tmp_path, budget=SHORT
+    )
+    lines = capsys.readouterr().err.splitlines()
+    with nullcontext() if edge < 1e4 else pytest.warns(UserWarning, match="pairs may be lost"):
+        search = gpubench.NeighbourList(1.0, box, repeats, low=corner)
+    pairs = len(search(positions))
+    (ours,) = (
+        each.measurement.record
+        for each in found.ranked
+        if each.measurement.record.algorithm == "search-counting-sort"
+    )
+    assert tuple(ours.drawn["cells"]) == search._plan[1].box.grid(400, 1.0).cells
+    assert ours.outcome["pairs"] == pairs > 0
+    assert lines[-1].startswith("gpubench: timing 400 particles on ")
+    assert ["pairs may be lost" in line for line in lines[:-1]] == [True] * (edge == 1e4)
+
+
+def test_of_open_space_it_times_the_box_that_neighbour_list_takes(few, frames, tmp_path):
+    found = gpubench.tune(frames[0], 1.0, device="opencl", out=tmp_path, budget=SHORT)
+    search = gpubench.NeighbourList(1.0)
+    search(frames[0])
+    expected = search._plan[1].box.grid(200, 1.0).cells
+    assert tuple(found.ranked[0].measurement.record.drawn["cells"]) == expected
+
+
+def test_particles_without_neighbours_leave_no_search_failed(few, tmp_path):
+    apart = np.mgrid[0:9:3, 0:9:3, 0:9:3].reshape(3, -1).T + 0.5
+    found = gpubench.tune(apart, 1.0, (9,) * 3, device="opencl", out=tmp_path, budget=SHORT)
+    by_form = {each.measurement.record.form: each.measurement.record for each in found.ranked}
+    assert by_form["list-pairs"].status == "skipped"
+    assert by_form["list-pairs"].reason == "no particle has a neighbour: no list shows a launch"
+
+
+def test_other_cutoffs_are_other_measurements(frames):
+    grid = Grid((2, 2, 2), (0.0, 0.0, 0.0), BOX)
+    names = {
+        Given(from_positions(frames[0], replace(grid, cutoff=cutoff))).distribution
+        for cutoff in (None, 1.0, 1.5)
+    }
+    assert len(names) == 3
 
 
 def test_other_particles_are_other_measurements(frames):
@@ -194,6 +248,7 @@ def test_the_box_is_that_of_the_file_where_none_is_given(
         ("one.npy --cutoff 1 --task update", "task"),
         ("flat.npy --cutoff 1", "shape"),
         ("none.npy --cutoff 1", "no particles"),
+        ("nan.npy --cutoff 1", "particle 0 has position [nan,"),
     ],
 )
 def test_bad_input_is_refused(words, said, frames, tmp_path, monkeypatch):
@@ -201,6 +256,7 @@ def test_bad_input_is_refused(words, said, frames, tmp_path, monkeypatch):
     np.save("one.npy", frames[0])
     np.save("flat.npy", frames[0].ravel())
     np.save("none.npy", np.zeros((0, 3)))
+    np.save("nan.npy", np.full((2, 3), np.nan))
     (tmp_path / "bad.xyz").write_text("3\n\nA 1 2 3\n")
     flat = 'Lattice="6 0 0 0 6 0 0 0 0" pbc="T T F"'
     (tmp_path / "flat.xyz").write_text(f"2\n{flat}\nA 1 2 0\nA 3 4 0\n")

@@ -69,3 +69,10 @@ def test_trials_make_an_attempt(run):
     _, out, found = run(*trials, "--seed", SEED, "--attempts", "1")
     assert [trial["held"] + len(trial["broken"]) for trial in found] == [1, 1, 1]
     assert "the trial itself failed" not in out
+
+
+@pytest.mark.long
+def test_odd_inputs_make_attempts(run):
+    _, out, (found,) = run("--only", "odd-inputs", "--seed", SEED, "--attempts", "4")
+    assert found["held"] + len(found["broken"]) == 4
+    assert "the trial itself failed" not in out

@@ -9,6 +9,7 @@ from attack import (
     kill_ranks,
     kill_run,
     kill_simulate,
+    odd_inputs,
     results,
     two_writers,
 )  # fmt: skip
@@ -16,5 +17,6 @@ from attack.trial import Trial
 
 _TRIALS: tuple[Trial, ...] = (
     kill_run, kill_simulate, kill_ranks, two_writers, disk, results, checkpoints, commands,
+    odd_inputs,
 )  # fmt: skip
 TRIALS = {trial.NAME: trial for trial in _TRIALS}

@@ -39,7 +39,11 @@ def warm() -> None:
 
     for module in pkgutil.walk_packages(gpubench.__path__, "gpubench."):
         if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+            try:
+                importlib.import_module(module.name)
+            except ModuleNotFoundError as error:  # of what is optional, such as PyTorch
+                if (error.name or "").startswith("gpubench"):
+                    raise
     for name in SLOW:
         importlib.import_module(name)
 

@@ -39,9 +39,9 @@ class Neighbours:
 class NeighbourSearch(ParticleAlgorithm):
     """An algorithm from positions to neighbours; a form begins with the name of its task (TASKS).
 
-    Neighbours are strictly nearer than `cutoff`, the shortest edge of the grid's cells, each pair
-    appears from both sides, and no particle is its own neighbour. Nothing else about the grid's
-    cells matters: a search may divide space as it likes.
+    Neighbours are strictly nearer than `cutoff`, the reach of the grid (by default the shortest
+    edge of its cells), each pair appears from both sides, and no particle is its own neighbour.
+    Nothing else about the grid's cells matters: a search may divide space as it likes.
 
     One launch of an `update` goes to the newest state of the particles and back, as those of
     `CellListUpdate` do; all other tasks start from the positions of the newest state.
@@ -58,7 +58,7 @@ class NeighbourSearch(ParticleAlgorithm):
         self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
     ) -> None:
         self.task = task_of(form)
-        self.cutoff = min(grid.cell_size)
+        self.cutoff = grid.reach
         if self.task == "update":
             self.launches = 2
         if any(p and n < 3 for p, n in zip(grid.periodic, grid.cells, strict=True)):

@@ -7,6 +7,7 @@ same bytes on any machine, and ``hash`` names them.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -85,18 +86,19 @@ class ParticleSet:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over grid and positions in every state, first 16 hex digits."""
+        """SHA-256 over grid, cutoff and positions in every state, first 16 hex digits."""
         digest = hashlib.sha256(self.grid.packed().tobytes())
+        if self.grid.cutoff is not None:
+            digest.update(np.float64(self.grid.cutoff).tobytes())
         for state in self.history:
             digest.update(np.ascontiguousarray(state.positions).data)
         return digest.hexdigest()[:16]
 
 
-def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:
-    """Take a user's own positions, shape (particles, 3) or (particles, 4), in any float type.
+def coordinates_of(positions: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return positions of shape (particles, 3) or (particles, 4) as float64, (particles, 3).
 
-    Raises UserError for another shape, NaN or infinity, or particles outside the box along an
-    open axis. Along a periodic axis positions are wrapped into the box.
+    Raises UserError for another shape, what are no real numbers, NaN, infinity, or too many.
     """
     given = np.asarray(positions)
     if given.dtype.kind not in "fiu":
@@ -115,7 +117,20 @@ def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:
             f"particle {bad[0]} has position {given[bad[0], :3].tolist()}"
             f" ({len(bad)} of {len(given)} are not finite): every coordinate must be a number"
         )
-    low, size = np.asarray(grid.low), np.asarray(grid.size)
+    return xyz
+
+
+def from_positions(
+    positions: NDArray[np.floating], grid: Grid, origin: Sequence[float] = (0.0, 0.0, 0.0)
+) -> ParticleSet:
+    """Take a user's own positions, shape (particles, 3) or (particles, 4), in any float type.
+
+    origin: where the grid's own coordinates begin; it is subtracted in float64.
+    Raises UserError as `coordinates_of` does, and for particles outside the box along an open axis.
+    Along a periodic axis positions are wrapped into the box.
+    """
+    xyz, given = coordinates_of(positions), np.asarray(positions)
+    low, size = np.add(grid.low, origin), np.asarray(grid.size)
     xyz = np.where(grid.periodic, low + (xyz - low) % size, xyz)
     # Compared in float32, so that float32 positions on the walls are inside.
     least, most = low.astype(np.float32), (low + size).astype(np.float32)
@@ -124,12 +139,15 @@ def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:
     if len(out):
         raise UserError(
             f"particle {out[0]} at {given[out[0], :3].tolist()} lies outside the box from"
-            f" {list(grid.low)} to {(low + size).tolist()} ({len(out)} of {len(given)} do):"
+            f" {low.tolist()} to {(low + size).tolist()} ({len(out)} of {len(given)} do):"
             " enlarge the box or make that axis periodic"
         )
     packed = np.zeros((len(given), 4), np.float32)
+    low = np.asarray(grid.low)
+    placed = np.clip(xyz - np.asarray(origin), low, low + size).astype(np.float32)
     # Rounding can carry a wrapped position to the far wall, where the box starts again.
-    packed[:, :3] = np.where(np.asarray(grid.periodic) & (rounded == most), least, rounded)
+    at_end = np.asarray(grid.periodic) & (placed == (low + size).astype(np.float32))
+    packed[:, :3] = np.where(at_end, low.astype(np.float32), placed)
     return ParticleSet(packed, grid, "given", "given", None)
 
 
