@@ -52,7 +52,7 @@ help:
 	@echo 'make lint        check style and types'
 	@echo 'make kernels     compile every CUDA kernel, or some: make kernels ONLY=scan; needs nvcc, no GPU'
 	@echo 'make docs        build the documentation site into build/site'
-	@echo 'make pictures    redraw the map of the README from the results that ship'
+	@echo 'make pictures    redraw the map of the README from the results that ship, and the steps of a search'
 	@echo 'make lock        pin the development environment in requirements-dev.lock'
 	@echo 'make guard       is HEAD slower than BASE? make guard BASE=origin/main THRESHOLD=5%'
 	@echo 'make benchmark   run asv on the commit that is checked out, and publish reports/asv'
@@ -68,8 +68,10 @@ reproduce: $(USER_STAMP)
 test: $(DEV_STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not cuda and not long'
 
-# Also Oclgrind, PoCL, the commands of the README, histories of commits, the rest of the pages.
-test-all: test test-long
+# Also Oclgrind, PoCL, the commands of the README, histories of commits, the rest of the pages. In
+# one go, so that tests are collected, results read and kernels compiled once.
+test-all: $(DEV_STAMP)
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not cuda'
 
 test-long: $(DEV_STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal -m 'long and not cuda'
@@ -102,6 +104,7 @@ docs-benchmarks: $(DEV_STAMP)
 pictures: $(USER_STAMP)
 	$(BIN)/gpubench report results/measured/nvidia-h100-80gb-hbm3 --out build/pictures
 	cp build/pictures/figures/nvidia-h100-80gb-hbm3-cuda-answer-map-count.svg docs/pictures/fastest-count.svg
+	$(BIN)/python tools/draw_search.py docs/pictures/fastest-search.svg
 
 # For every Python that the package supports; uv resolves for all of them at once.
 lock: $(DEV_STAMP)

@@ -1,4 +1,4 @@
-"""What modules outside the package import: the contracts of all problems and what they stand on.
+"""What modules outside the package import: contracts of problems, workloads, primitives of kernels.
 
 The one public path; where these names are defined may change.
 """
@@ -11,6 +11,16 @@ from gpubench.core.host_work import HostWork
 from gpubench.core.oracle import Oracle
 from gpubench.core.problem import Problem
 from gpubench.core.recipe import Recipe, Words, among, axis, whole
+from gpubench.devices.base import Device
+from gpubench.primitives.bitonic_merge import BitonicMerge
+from gpubench.primitives.cell_query import CellQuery
+from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort
+from gpubench.primitives.filters import FILTERS
+from gpubench.primitives.gather import Gather
+from gpubench.primitives.linear_bvh import LinearBvh
+from gpubench.primitives.radix_sort import PairRadixSort
+from gpubench.primitives.scan import ExclusiveScan
+from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 from gpubench.problems.cells.contract import (
     NULL,
     CellList,
@@ -28,6 +38,7 @@ from gpubench.problems.neighbours.contract import HostSearch, Neighbours, Neighb
 from gpubench.problems.neighbours.tasks import TASKS, forms_for, task_of
 from gpubench.problems.pair_noise.contract import Noise, PairNoise
 from gpubench.problems.pair_noise.inputs import PairSet
+from gpubench.problems.particles.cell_ids import CellIds
 from gpubench.problems.particles.contract import ParticleAlgorithm
 from gpubench.problems.particles.inputs import ParticleSet, from_positions, make, move
 from gpubench.problems.sparse_product.contract import Assembled, Product, SparseProduct
@@ -36,15 +47,19 @@ from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
 from gpubench.problems.stream_filter.inputs import RecordSet
 from gpubench.problems.subdivision.contract import Subdivided, Subdivision
 from gpubench.problems.subdivision.inputs import LoopMesh, loop_mesh
+from gpubench.workloads.workload import Workload
 
 __all__ = [
-    "BACKENDS", "NULL", "TASKS", "Algorithm", "Assembled", "BlockRows", "Case", "CellList",
-    "CellListUpdate", "Collisions", "Compacted", "Form", "Grid", "HashedCells", "HashedGrid",
-    "HostSearch", "HostWork", "KeySet", "KeySort", "LimitedCells", "LinkedCells", "LoopMesh",
-    "MatrixSet", "MeshCollision", "MeshPair", "NeighbourSearch", "Neighbours", "Noise",
-    "NotSupported", "Oracle", "PairNoise", "PairSet", "ParticleAlgorithm", "ParticleSet",
-    "Problem", "Product", "Recipe", "RecordSet", "SortedCells", "SortedKeys", "SparseProduct",
-    "StreamFilter", "Subdivided", "Subdivision", "UnboundedGrid", "UserError", "Words", "among",
-    "axis", "forms_for", "from_positions", "hash_buckets", "loop_mesh", "make", "mesh_pair",
-    "move", "task_of", "whole",
+    "BACKENDS", "FILTERS", "NULL", "TASKS", "Algorithm", "Assembled", "BitonicMerge",
+    "BlockRows", "Case", "CellIds", "CellList", "CellListUpdate", "CellQuery",
+    "CellsOfSortedKeys", "Collisions", "Compacted", "Device", "ExclusiveScan", "Form",
+    "Gather", "Grid", "HashedCells", "HashedGrid", "HostSearch", "HostWork", "KeySet",
+    "KeySort", "LimitedCells", "LinearBvh", "LinkedCells", "LoopMesh", "MatrixSet",
+    "MeshCollision", "MeshPair", "NeighbourSearch", "Neighbours", "Noise", "NotSupported",
+    "OnesweepSort", "Oracle", "PairNoise", "PairRadixSort", "PairSet", "ParticleAlgorithm",
+    "ParticleSet", "Problem", "Product", "Recipe", "RecordSet", "SortedCells", "SortedKeys",
+    "SparseProduct", "StreamFilter", "Subdivided", "Subdivision", "ThreeKernelSort",
+    "UnboundedGrid", "UserError", "Words", "Workload", "among", "axis", "forms_for",
+    "from_positions", "hash_buckets", "loop_mesh", "make", "mesh_pair", "move", "task_of",
+    "whole",
 ]  # fmt: skip

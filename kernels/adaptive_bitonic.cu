@@ -8,7 +8,7 @@
    So each merge splits its tree into trees of CHUNK keys, which the fixed network of
    common/bitonic.h sorts in shared memory. CHUNK = 2 leaves nothing to the network.
 
-   Node i stands at place i of its array in order, which gives each fresh node its sons. Places
+   Node i is at place i of its array in order, which determines the sons of each fresh node. Places
    past the last particle hold infinite keys by convention: no step of a merge moves those, since
    the rising run ends with them, so that there is no memory behind them. CHUNK is a power of two
    from 2 up; BLOCK threads a block, at least 2 * SEARCHERS. */
@@ -62,7 +62,7 @@ __device__ __forceinline__ bool has_two_runs(unsigned place, int log2_size, unsi
     return begin + (1u << (log2_size - 1)) < particles;
 }
 
-/* Write a sorted key where the next merge wants it: a run with another behind it falls. */
+/* Write a sorted key to its place in the next merge: a run that another run follows is falling. */
 __device__ __forceinline__ void store_sorted(GLOBAL Node *nodes, GLOBAL uint64 *keys, uint64 key,
                                              unsigned place, int log2_run, int is_last,
                                              unsigned particles)
@@ -113,7 +113,7 @@ __global__ void split_trees(GLOBAL Node *nodes, GLOBAL const Tree *__restrict__ 
                      has_two_runs(begin, log2_size, particles);
     int stage = 31 - __clz((int)slot | 1), compared = 0;
 
-    unsigned low = 0, high = 0; /* where the pass stands in the left and in the right half */
+    unsigned low = 0, high = 0; /* position of the pass in the left and in the right half */
     for (int step = 0; step < log2_tree + stages - 1; ++step) {
         int phase = step - 2 * stage;
         if (splitting && phase == 0) {
@@ -229,8 +229,8 @@ __global__ void merge_intervals(GLOBAL const uint64 *__restrict__ keys,
     unsigned second_length = min(run, particles - base - first_length);
     GLOBAL const uint64 *first = keys + base, *second = first + first_length;
 
-    /* How many keys of the first run are among the smallest before this chunk, and up to its end:
-       SEARCHERS threads each look at evenly spaced places until one answer is left. */
+    /* How many keys of the first run belong before this chunk, and before its end: SEARCHERS
+       threads each test evenly spaced places until one answer is left. */
     unsigned before = begin - base;
     unsigned upto = min(before + CHUNK, first_length + second_length);
     unsigned end = threadIdx.x / SEARCHERS, searcher = threadIdx.x % SEARCHERS;

@@ -1,4 +1,4 @@
-/* Counting sort of particles by cell in two levels, for so many that they fill the cache. Plainly:
+/* Counting sort of particles by cell in two levels, for inputs larger than the cache. Plainly:
 
        for each tile of positions:  counting sort of its particles by bucket, with i
        for each bucket:             counting sort of its particles, of all tiles, by cell
@@ -8,7 +8,7 @@
    the second level gathers a bucket's run of each tile and writes the bucket in order. The fourth float, which
    means nothing, carries i; it is 0 in the answer.
 
-   A bucket is a range of cells: that of a cell is the upper word of cell * scale. Buckets of more than
+   A bucket is a range of cells: the bucket of a cell is the upper word of cell * scale. Buckets of more than
    BLOCK * ITEMS particles ("large") do not fit: they are counted and scattered through global memory.
 
    TILE_BLOCK, BLOCK: threads a block of the first and the second level, multiples of 32; TILE_ITEMS, ITEMS:
@@ -78,7 +78,7 @@ __device__ __forceinline__ unsigned run_of(GLOBAL const unsigned short *runs, in
     return (own[1] - first) << 16 | first;
 }
 
-/* Into how many pieces a bucket is cut that is too large to be sorted by a block: as many of each BLOCK tiles. */
+/* Number of pieces of a bucket that is too large for a block: one for each BLOCK tiles. */
 __device__ __forceinline__ int pieces_of(int size, int groups)
 {
     return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
@@ -200,7 +200,7 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     }
     __syncthreads();
 #ifdef __CUDACC__
-    __shared__ int is_last; /* which is told while this block writes */
+    __shared__ int is_last; /* published while this block writes */
     if (threadIdx.x == 0)
         is_last = comes_last(sizes, buckets, tiles);
 #endif
@@ -216,7 +216,7 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
 #endif
 }
 
-/* Place the buckets where the blocks of sort_tiles cannot tell which of them is the last. */
+/* Place the buckets on devices where the blocks of sort_tiles cannot determine which of them is last. */
 __global__ void OCCUPANCY(BLOCK, 1)
     place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
                   int particles, int buckets, int tiles)

@@ -3,8 +3,8 @@
    With REORDER the positions travel in the same pass as the indices. With FROM_POSITIONS the
    histogram computes the cells, which are given otherwise.
 
-   In CUDA a run of equal cells among neighbouring lanes is one addition and one rank, that of its
-   first particle: input that is nearly in order would otherwise queue up at one address. The ranks
+   In CUDA a run of equal cells among neighbouring lanes shares one addition and the rank of its
+   first particle: otherwise nearly sorted input would queue at one address. The ranks
    of a warp's runs lie side by side, in order. */
 #include "common/grid.h"
 
@@ -19,7 +19,7 @@
 #define UP_TO_LANE (0xffffffffu >> (31 - LANE))
 #define FIRST_OF_WARP(block) ((block) * (BLOCK * ITEMS) + threadIdx.x / 32 * (32 * ITEMS))
 
-/* The lanes whose cell is not that of the lane before: where runs begin. */
+/* The lanes at which runs begin: their cell differs from the cell of the previous lane. */
 __device__ __forceinline__ unsigned beginnings(int cell)
 {
     const int before = __shfl_up_sync(0xffffffffu, cell, 1);
@@ -71,7 +71,7 @@ __global__ void scatter_by_rank(GLOBAL const int *__restrict__ cell_of,
                                 GLOBAL float4 *__restrict__ sorted_positions, int particles)
 {
 #ifdef __CUDACC__
-    /* From the end on, of which the cache still holds cells and ranks. */
+    /* Last tiles first: their cells and ranks are still in the cache. */
     const unsigned begin = FIRST_OF_WARP(gridDim.x - 1 - blockIdx.x);
     if (begin >= particles)
         return;

@@ -6,8 +6,8 @@
    so they depend neither on the order of the neighbours nor on how these are found, and momentum
    is conserved by the forces to the bit. Nothing is left for a compiler to contract.
 
-   ONCE: the first of a pair in the order of SortedCells computes the force, and takes it from that
-   of the other: its negative to the bit, up to eight times the strongest force expected, as the
+   ONCE: the first of a pair in the order of SortedCells computes the force, and subtracts it from
+   the other's: its negative to the bit, up to eight times the strongest force expected, as the
    rounder is an even number of steps in the middle of a binade. `result` must be 0 before.
 
    DEFER > 0: collect that many neighbours of a thread before their forces are computed, so that

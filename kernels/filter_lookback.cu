@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(BLOCK)
     for (int k = 0; k < LOADS; ++k) {
         int own = place;
 #if BOTH
-        /* Before a record of the tile lie as many as it has kept ones and nulls before it. */
+        /* The place of a record in the tile is the number of kept records and nulls before it. */
         const unsigned index = warp * (TILE / WARPS) + (32 * k + lane) * VECTOR;
 #endif
 #pragma unroll

@@ -40,8 +40,8 @@ __global__ void scan_step(GLOBAL const int *__restrict__ before, GLOBAL int *__r
 }
 
 /* One step of the binary search: move the guess of how far to the right the record of place
-   `here` is. The record that moves there has as many nulls to its left as it is away, and is no
-   null itself. Past the end every guess is too high. */
+   `here` is. The record that moves there is not null, and its distance equals the number of
+   nulls to its left. Past the end every guess is too high. */
 __device__ __forceinline__ int next_guess(GLOBAL const Record *records, GLOBAL const int *keep,
                                           GLOBAL const int *nulls, unsigned here, int guess,
                                           int step, int n)

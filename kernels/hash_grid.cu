@@ -4,7 +4,7 @@
 #include "common/hash.h"
 
 /* The lowest cell coordinate along each axis, into `corner`, which is filled with
-   larger numbers before. Any number of blocks; a thread takes every so many-th particle. */
+   larger numbers before. Any number of blocks; grid-stride loop over particles. */
 __global__ void find_corner(GLOBAL const float4 *__restrict__ positions,
                             GLOBAL const UnboundedGrid *__restrict__ grid,
                             GLOBAL int *__restrict__ corner, int particles)

@@ -2,7 +2,7 @@
    distance test, strictly nearer. One thread a particle, in the order of the buckets; every pair
    is found from both sides, and both sides compute the same distance to the bit.
 
-   The cutoff is at most the shortest cell edge. WORK is what becomes of a bucket: 0 counts the
+   The cutoff is at most the shortest cell edge. WORK is what is done with a bucket: 0 counts the
    neighbours in it, 1 writes them at the offsets that the counts gave, 2 counts all other
    particles that are tested. BLOCK threads a block. */
 #include "common/hash.h"

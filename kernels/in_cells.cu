@@ -15,7 +15,7 @@ __global__ void cell_ids(GLOBAL const uint4 *__restrict__ places, GLOBAL int *__
 
 #if TRAVERSAL == 4
 /* The lowest cell coordinate along each axis, into `corner`, which is filled with larger numbers
-   before. Any number of blocks; a thread takes every so many-th particle. */
+   before. Any number of blocks; grid-stride loop over particles. */
 __global__ void lowest_cells(GLOBAL const uint4 *__restrict__ places,
                              GLOBAL const Box *__restrict__ box, GLOBAL int *__restrict__ corner,
                              int particles)
@@ -92,7 +92,7 @@ __global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const uint4 
 #endif
 }
 
-/* List the particles within `range` of each, up to ROOM; counts tell how many there were. */
+/* List the particles within `range` of each, up to ROOM; counts hold how many there were. */
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \

@@ -1,4 +1,4 @@
-/* Sort keys of which most are as they were when they were sorted: take out those that changed, sort
+/* Sort keys most of which have not changed since the last sort: take out those that changed, sort
    them alone, and merge both. One thread a key; VALUES is 0 or 1.
 
        for each key: if it changed: moved.append(it), else kept.append(it)

@@ -1,8 +1,8 @@
 /* Loop subdivision of triangles that carry their neighbourhood (Horn 2005, section 36.4; Loop 1987).
 
    A triangle is twelve float4, in as many planes: corners A, B, C, then the ring about them, AB, AAB, AAC, AC,
-   ACC, BCC, BC, BBC, ABB. AB lies across edge AB, and AAB follows it about A. About a corner of valence 3 to 5
-   entries repeat and are told apart by their bits. A thread splits one triangle and writes child j of the p-th
+   ACC, BCC, BC, BBC, ABB. AB lies across edge AB, and AAB follows it about A. Around a corner of valence 3 to
+   5 entries repeat; their bits distinguish them. A thread splits one triangle and writes child j of the p-th
    triangle that goes on to place j * parents + p, so that a warp writes neighbouring places.
 
    All triangles about a vertex must compute it to the same bit. So sums do not depend on their order: terms of a

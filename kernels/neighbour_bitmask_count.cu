@@ -9,7 +9,7 @@
    `masks` and `begins` are `particles` long. */
 #include "common/marks.h"
 
-/* Where rows take several words, more warps hide more than a few registers that are spilled cost. */
+/* With several words a row, more resident warps gain more than a few spilled registers cost. */
 #if defined(__CUDACC__) && WORDS > 1
 #define OCCUPANCY __launch_bounds__(BLOCK, 1024 / BLOCK)
 #else

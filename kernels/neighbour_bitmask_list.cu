@@ -11,7 +11,7 @@
    writes them row by row. */
 #include "common/marks.h"
 
-/* What a particle may reach in one of the rows around it. */
+/* The candidates of a particle in one of the rows around it. */
 __device__ __forceinline__ Stretch row_of(GLOBAL const Grid *grid, GLOBAL const int *start, float4 p, int number,
                                           float cutoff2, float slack, float *shift_y, float *shift_z)
 {
@@ -89,12 +89,12 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
 
 #define ALL 0xffffffffu
 #define AT_ONCE 16 /* rows whose loads overlap */
-/* Rows whose words a thread keeps at a time: few words a row differ most in length, and many take the room. */
+/* Rows whose words a thread keeps at a time: all nine of one word, else three, for lack of shared memory. */
 #define ROWS_AT_ONCE (WORDS == 1 ? 9 : 3)
-#define LEAST 16 /* neighbours that a thread writes while another must, if it has as many */
+#define LEAST 16 /* a thread with at least this many neighbours writes them whenever another thread must write */
 #define PITCH 33 /* 32, and one so that the rows of a warp lie in different banks */
 
-/* Write what the threads of a warp have collected, up to 32 each, at their places, which they tell in `rows`. */
+/* Write the neighbours that the threads of a warp have collected, up to 32 each; `rows` holds places and numbers. */
 __device__ __forceinline__ void write_rows(const int *stage, int4 *rows, int listed, int64 place,
                                            const int *__restrict__ order, int *__restrict__ neighbours,
                                            int64 capacity)

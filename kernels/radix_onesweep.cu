@@ -21,7 +21,7 @@
 #define ALL_LANES 0xffffffffu
 #define LOOKS 4 /* tiles that a thread looks at at once */
 
-/* Numbers of 16 and of 8 bits side by side in registers, of which there are too few otherwise. */
+/* Numbers of 16 and of 8 bits packed side by side, to save registers. */
 #define RANK(k) ((ranks[(k) / 2] >> (16 * ((k) % 2))) & 0xffffu)
 #define DIGIT(k) ((digits[(k) / 4] >> (8 * ((k) % 4))) & 0xffu)
 
@@ -30,8 +30,8 @@ __device__ __forceinline__ unsigned digit_of(Key key, int shift)
     return (unsigned)(key >> shift) & (RADIX - 1);
 }
 
-/* Return a number of which the compiler knows nothing, so that it computes digits again in place of
-   keeping them in registers. */
+/* Hide a number from the compiler, so that it computes digits again instead of keeping them in
+   registers. */
 __device__ __forceinline__ int afresh(int number)
 {
     asm volatile("" : "+r"(number));
@@ -90,7 +90,7 @@ __device__ __forceinline__ unsigned scan_digits(unsigned count, unsigned *sums)
     return before + inclusive - count;
 }
 
-/* Return which lanes of the warp have the same digit as this one. */
+/* The lanes of the warp that have the same digit as this one. */
 __device__ __forceinline__ unsigned lanes_with(unsigned digit)
 {
     unsigned same = ALL_LANES;
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
     const unsigned begin = tile.number * TILE, warp_begin = begin + warp * 32 * ITEMS + lane;
     const unsigned in_tile = min(n - begin, (unsigned)TILE);
 
-    /* Past the last key there are infinite ones, which stay behind all others. */
+    /* Infinite keys fill the last tile: they stay behind all others. */
     Key key[ITEMS];
     if (in_tile == TILE) {
 #pragma unroll

@@ -1,11 +1,11 @@
-/* Counting sort of particles by cell, where the counts of all cells fit into shared memory: one launch, as for so few
-   particles launches are what takes the time. Plainly:
+/* Counting sort of particles by cell, where the counts of all cells fit into shared memory: one launch, since
+   launches dominate the time of small inputs. Plainly:
 
        each block:  counts the particles of all cells, and scans the counts
                     writes its share of the cells, and the particles in them
 
-   All blocks count the same particles, which is sooner done than to wait for each other. The particles of a cell may
-   rank otherwise in another block, but one block writes them all: that whose share of the slots the cell begins in.
+   All blocks count all particles, which is faster than waiting for each other. Ranks may differ between blocks, but
+   one block writes all particles of a cell: the block whose share of the slots contains the cell's start.
 
    BLOCK threads a block, a multiple of 32; ITEMS particles a thread; IN_THREAD cells that a thread sums up, a multiple
    of 4. SHARED_BYTES: 4 * BLOCK * IN_THREAD. Cells and particles are at most 2^16. */

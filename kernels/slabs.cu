@@ -1,4 +1,4 @@
-/* What ranks need that share a box by planes of cells: migrants, and where planes begin.
+/* For ranks that share a box by planes of cells: migrants, and where planes begin.
 
    One thread a particle or an entry. */
 #include "common/box.h"

@@ -235,7 +235,7 @@ __global__ void OCCUPANCY(FORCE_BLOCKS)
 #endif
 }
 
-/* Velocities and places after a step, `shift` rows before what they are of. order, since, stale: as in
+/* Velocities and places after a step, written `shift` rows earlier. order, since, stale: as in
    dpd.cu. */
 __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
                           GLOBAL const int4 *__restrict__ force,

@@ -114,7 +114,7 @@ __device__ __forceinline__ float4 contact(float4 d, float square, float4 u, floa
     }
 
 /* Forces between bodies and the fluid between `from` and `to`: on each particle of a body, and
-   added to those on the fluid. Whatever has no body near it is not looked at. Cells are the broad
+   added to those on the fluid. Cells without a body nearby are skipped. Cells are the broad
    phase: of what is far from the fluid, they are empty. low, high: between which planes of cells,
    and next to which, there is fluid. One thread a particle of a body. */
 __global__ void couple(GLOBAL const uint4 *__restrict__ body_places,
@@ -140,8 +140,8 @@ __global__ void couple(GLOBAL const uint4 *__restrict__ body_places,
 }
 
 /* Force on a particle of a body, in masses of a particle of the fluid: by the fluid (push), by
-   the walls (equation 13), and by the particles of other bodies. Bodies whose balls are apart are
-   not looked at. */
+   the walls (equation 13), and by the particles of other bodies. Bodies whose bounding balls are
+   apart are skipped. */
 __device__ __forceinline__ float4 force_on(int k, int number, float4 push, int body_count,
                                            GLOBAL const Body *bodies, GLOBAL const uint4 *centres,
                                            GLOBAL const uint4 *body_places,
@@ -173,8 +173,8 @@ __device__ __forceinline__ float4 force_on(int k, int number, float4 push, int b
     return push;
 }
 
-/* Add up forces and torques and move the bodies, symplectically. A body that would move further
-   than a cell, or nowhere, stays, and is told as particle `particles` + number. One block a body. */
+/* Add up forces and torques and move the bodies, symplectically. A body that would move further than
+   a cell, or to no number, stays, and is reported as particle `particles` + number. One block a body. */
 __global__ void move_bodies(GLOBAL const Body *__restrict__ bodies,
                             GLOBAL const uint4 *__restrict__ before,
                             GLOBAL const uint4 *__restrict__ body_places,

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import needs
@@ -23,6 +24,8 @@ from gpubench.evidence.frame import frame
 from gpubench.evidence.results import Results
 from gpubench.measure.environment import environment
 
+pytest_plugins = ["pytester"]
+
 # The pip runtime comes with the extra `cpu`, so it must be there; PoCL is the system's.
 REQUIRED = {"opencl:intel"}
 # Another compiler and scheduler: runs each kernel against its oracle, and what else is marked
@@ -32,10 +35,11 @@ OPENCL = ["opencl:intel", SECOND]
 CUDA = pytest.param("cuda", marks=pytest.mark.cuda)
 SKIPS: Counter[str] = Counter()  # of this run, by reason
 LEFT_OUT: Counter[str] = Counter()  # tests that a choice of markers left out, by marker
+COLLECTED = pytest.StashKey[list[pytest.Item]]()  # before any choice by name or marker
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Drop forms that no device of a kind can run, and choose what the second runtime runs."""
     items[:] = [
         item
@@ -46,6 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_of_second(item):
             item.add_marker(pytest.mark.long)
+    config.stash[COLLECTED] = [*items]
 
 
 def is_of_second(item: pytest.Item) -> bool:
@@ -120,6 +125,17 @@ def forgetful() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def collected(pytestconfig: pytest.Config) -> list[pytest.Item]:
+    """All tests of the suite, those that markers or names leave out among them."""
+    tests = {pytestconfig.rootpath, pytestconfig.rootpath / "tests"}
+    option = pytestconfig.option
+    is_part = option.ignore or option.ignore_glob or getattr(option, "lf", False)
+    if is_part or not tests & {Path(each).resolve() for each in pytestconfig.args}:
+        pytest.skip("looks at the whole suite: name no file")
+    return pytestconfig.stash[COLLECTED]
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """Hooks of MkDocs: what the documentation site has beside the pages in docs/.
 
-The README, CONTRIBUTING and CHANGELOG become pages, the shipped reports are copied into the site,
-and the tables of algorithms come from the registry. Links are written for the repository; here
-they are turned into links of the site, and into links of the repository's host for other files.
+The README, CONTRIBUTING and CHANGELOG become pages, the shipped report is copied into the site, and
+the tables of algorithms come from the registry. Links are written for the repository; here they are
+turned into links of the site, and into links of the repository's host for other files. A page's
+heading is its title, and its first paragraph what search engines show of it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import html
 import posixpath
 import re
+import shutil
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -26,31 +30,51 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-REPORTS = "reports"  # a folder of the repository and of the site; in it, one for each machine
+REPORT = "reports/shipped"  # a folder of the repository and of the site
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 TABLE = re.compile(r"^<!-- algorithms: ([a-z-]+) -->$", re.MULTILINE)
+FILE = re.compile(r"^<!-- file: (\S+)\.(\w+) -->$", re.MULTILINE)
 # What the theme loads from elsewhere, and our copy of it.
 SHIM, OWN_SHIM = "https://unpkg.com/iframe-worker/shim", "assets/iframe-worker.js"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
+PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
+SHOWN = 160  # characters that search engines show of a page's description
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from the repository's root, and the reports."""
+    """Add the pages from the repository's root, and the report."""
     for source, page in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=text))
-    files.append(File.generated(config, "report.md", content="".join(_list_of_reports())))
-    for path in sorted((ROOT / REPORTS).glob("nvidia-*/**/*")):
+    files.append(File.generated(config, "report.md", content="".join(_pages_of_the_report())))
+    for path in sorted((ROOT / REPORT).rglob("*")):
         name = path.relative_to(ROOT).as_posix()
-        if path.is_file() and path.suffix != ".md":
+        if path.is_file() and path.suffix != ".md":  # which would become a page of the site
             files.append(File.generated(config, name, abs_src_path=str(path)))
     return files
 
 
+def on_post_build(config: MkDocsConfig) -> None:
+    """Copy the report's tables in Markdown, to which its pages link."""
+    shutil.copy(ROOT / REPORT / "report.md", Path(config.site_dir) / REPORT)
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
-    """Fill in the tables of algorithms, and make links lead to where things are on the site."""
+    """Fill in tables of algorithms and files, and make links lead to where things are there."""
     markdown = TABLE.sub(lambda found: _table(found[1]), markdown)
+    markdown = FILE.sub(lambda found: _code(*found.groups()), markdown)
     return LINK.sub(lambda found: _link(found, page.file.src_uri, config), markdown)
+
+
+def on_page_content(content: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
+    """Give the page a title and a description of its own; the navigation has shorter titles."""
+    page.meta["title"] = config.site_description if page.is_homepage else page.toc.items[0].title
+    texts = (html.unescape(re.sub(r"<[^>]*>", "", each)) for each in PARAGRAPH.findall(content))
+    first = next(filter(str.strip, texts), None)
+    if first is None:
+        raise ValueError(f"{page.file.src_uri} has no paragraph that says what it is about")
+    page.meta["description"] = textwrap.shorten(first, SHOWN, placeholder=" ...")
+    return content
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
@@ -58,21 +82,24 @@ def on_post_page(output: str, page: Page, **_: Any) -> str:
     return output.replace(SHIM, posixpath.relpath(OWN_SHIM, posixpath.dirname(page.url) or "."))
 
 
-def on_post_template(output_content: str, template_name: str, **_: Any) -> str:
+def on_post_template(output_content: str, config: MkDocsConfig, **_: Any) -> str:
     """Do so on the page of a wrong address as well, which has no place of its own."""
-    return output_content.replace(SHIM, f"/{OWN_SHIM}")
+    base = urlsplit(config.site_url or "").path.rstrip("/")
+    return output_content.replace(SHIM, f"{base}/{OWN_SHIM}")
 
 
-def _list_of_reports() -> Iterator[str]:
-    """Yield a page with a link to each page of each report."""
-    yield "# Reports\n\nEvery measurement with its interval, machine by machine.\n"
-    for folder in sorted((ROOT / REPORTS).glob("nvidia-*")):
-        yield f"\n## {folder.name}\n\n"
-        pages = sorted(folder.glob("*.html"), key=lambda path: (path.stem != "index", path.stem))
-        for path in pages:
-            found = TITLE.search(path.read_text(encoding="utf-8"))
-            title = html.unescape(found[1]).split(" \N{MIDDLE DOT} ")[0] if found else path.stem
-            yield f"- [{title}]({REPORTS}/{folder.name}/{path.name})\n"
+def _pages_of_the_report() -> Iterator[str]:
+    """Yield a page with a link to each page of the report. Raises ValueError where it has none."""
+    pages = sorted((ROOT / REPORT).glob("*.html"), key=lambda path: (path.stem != "index", path))
+    if not pages:
+        raise ValueError(f"{REPORT} holds no page of a report")
+    yield "# Measured: the fastest GPU neighbour searches and sorts\n\n"
+    yield "Every measurement that ships with gpubench, with its interval and machine: maps of the"
+    yield " fastest neighbour search, libraries, sorts of keys, tables of papers.\n\n"
+    for path in pages:
+        found = TITLE.search(path.read_text(encoding="utf-8"))
+        title = html.unescape(found[1]).split(" \N{MIDDLE DOT} ")[0] if found else path.stem
+        yield f"- [{title}]({REPORT}/{path.name})\n"
 
 
 def _table(family: str) -> str:
@@ -85,6 +112,12 @@ def _table(family: str) -> str:
     if len(rows) == 2:
         raise ValueError(f"no algorithm belongs to {family}")
     return "\n".join(rows)
+
+
+def _code(name: str, suffix: str) -> str:
+    """Return a file of the repository as a block of code."""
+    text = (ROOT / f"{name}.{suffix}").read_text(encoding="utf-8")
+    return f"```{suffix}\n{text}```"
 
 
 def _link(found: re.Match[str], page: str, config: MkDocsConfig) -> str:
@@ -104,7 +137,7 @@ def _link(found: re.Match[str], page: str, config: MkDocsConfig) -> str:
         inside = PAGES[path]
     elif path.startswith("docs/"):
         inside = path.removeprefix("docs/")
-    elif path.startswith(f"{REPORTS}/") and (ROOT / path).is_file():
+    elif path.startswith(f"{REPORT}/") and (ROOT / path).is_file():
         inside = path
     else:
         return f"[{text}]({_elsewhere(path, config)}{anchor})" if config.repo_url else text

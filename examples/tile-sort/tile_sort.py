@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.contracts import CellList, Form, SortedCells
-from gpubench.primitives.scan import ExclusiveScan
+from gpubench.contracts import CellList, ExclusiveScan, Form, SortedCells
 
 BLOCK = 256
 TILE = 1024  # keys of a block; 8 KB of shared memory

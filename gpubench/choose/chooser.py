@@ -1,8 +1,9 @@
-"""The answer to "which one should I use?", from results and nothing else."""
+"""Answers to "which one should I use?", from results alone."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from gpubench.base.roles import study_for
 from gpubench.base.user_cache import remembered
 from gpubench.choose import evidence
 from gpubench.choose.evidence import InputPoint, Known, MachineName, Setting, matrix
-from gpubench.choose.model import Barred, Margin, TimeEstimate, TimeModel
+from gpubench.choose.model import Barred, Margin, Risk, TimeEstimate, TimeModel
 from gpubench.choose.question import CALLED_FROM, GRAPH, NO_GRAPHS, Question, SortQuestion
 from gpubench.choose.surface import SAME
 from gpubench.choose.validation import Validation, validate
@@ -31,11 +32,7 @@ CATEGORIES = ("distribution", "order")  # of a setting, what a user can have oth
 
 
 class Near(NamedTuple):
-    """A measured input near the one asked for.
-
-    octaves: the distance. subject: the best, or else the fastest there. known: its time, and where
-    it is from.
-    """
+    """A measured input `octaves` from the question's, with the best there, or else the fastest."""
 
     place: InputPoint
     octaves: float
@@ -44,11 +41,10 @@ class Near(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Another input on which another subject is fastest.
+    """Another input on which another subject, the winner, is fastest.
 
-    axis: what is changed. Of `particles`, `per_cell` and `moved`, value is where the times of two
-        cross, and `winner` the faster one `below` it, or above. Of others it is the new value, and
-        is_known says whether all intervals tell the winner from the others; else it is None.
+    value: along an axis of numbers a crossover, with the winner `below` or above it; otherwise the
+    new word, where is_known tells whether intervals separate the winner from all others.
     """
 
     axis: str
@@ -62,12 +58,10 @@ class Change(NamedTuple):
 class Answer:
     """What to use.
 
-    files: results that it rests on. reason: why it declines to answer. command: what would measure
-        this input, among others, where a command can.
-    barred: those that might be faster, but have no right answer around there; or no known time.
-    best: the fastest by interpolation, margins: of all others to it, the nearest first.
-    warnings: what else there is to know of the best.
-    validation: what advice on this task was worth. changes: None where they were not looked for.
+    files: the evidence. best: the fastest by interpolation. margins: of the others, nearest first.
+    barred: subjects without a right answer nearby that might be faster. reason: why there is no
+    best, or why its evidence is of another box. command: what would measure the question's input.
+    won: how many nearest measured inputs the best won in a row. changes: None if not looked for.
     """
 
     question: Question | SortQuestion
@@ -82,6 +76,7 @@ class Answer:
     margins: Sequence[Margin] = ()
     changes: Sequence[Change] | None = ()
     warnings: Sequence[str] = ()
+    won: int = 0
 
     @property
     def tied(self) -> list[Margin]:
@@ -89,26 +84,29 @@ class Answer:
         return [margin for margin in self.margins if not margin.is_known]
 
     @property
+    def risk(self) -> Risk | None:
+        """What the best may lose; None without a best, or if it was measured alone."""
+        return Risk.of(self.margins) if self.margins else None
+
+    @property
     def verdict(self) -> str:
-        """`chosen`, `cannot tell` (between best and tied), or `declined`, with the reason."""
+        """`chosen`, `cannot tell` (ties, no other, or evidence of another box), or `declined`."""
         if self.best is None:
             return "declined"
-        return "cannot tell" if self.tied or not self.margins else "chosen"
+        return "cannot tell" if self.tied or not self.margins or self.reason else "chosen"
 
 
 BUILDS = (
-    "only builds of sorted cells are compared: which structure pays is told by tasks that query it,"
-    " count and list"
+    "only builds of sorted cells are compared; tasks that query them, count and list, tell which"
+    " structure pays"
 )
 
 
 class Chooser:
-    """Answers questions from results of one machine.
+    """Answers questions about neighbour searches from results of one machine.
 
-    found: results of studies; those of other algorithms than neighbour searches are ignored.
-    are_default: whether other runs of the same device tell how far apart runs are.
-
-    Raises UserError where they are of several machines, or of no neighbour search.
+    are_default: whether other runs of the device tell how far apart runs are. Raises UserError if
+    the results are of several machines, or of no neighbour search.
     """
 
     def __init__(self, found: Sequence[results.Results], are_default: bool = False) -> None:
@@ -121,21 +119,16 @@ class Chooser:
         self._tables = {way: evidence.tables(measured, way) for way in CALLED_FROM}
         self._known: dict[tuple[str, str], tuple[TimeModel, Validation]] = {}
         if not any(self._tables.values()):
-            raise UserError(
-                "these results hold no neighbour search from positions:"
-                f" `gpubench run {evidence.STUDY}` makes some"
-            )
+            make_some = f"`gpubench run {evidence.STUDY}` makes some"
+            raise UserError(f"these results hold no neighbour search from positions: {make_some}")
 
     @classmethod
-    def load(cls, paths: Sequence[Path] = (), backend: str | None = None) -> Chooser:
-        """Read results files and folders; by default those of the study made for this.
-
-        backend: cuda or opencl; by default CUDA's where there are both.
-        """
-        return cls(evidence.files(paths, backend), not paths)
+    def load(cls, paths: Sequence[Path] = (), device: str | None = None) -> Chooser:
+        """Read results files and folders; see `evidence.files`."""
+        return cls(evidence.files(paths, device), not paths)
 
     def known(self, task: str, called_from: str = GRAPH) -> tuple[TimeModel, Validation]:
-        """Return what interpolates the times of a task, and what its advice is worth."""
+        """Return the model of a task's times, and its cross-validation."""
         if (task, called_from) not in self._known:
             table, way = self._tables[called_from][task]
             model = TimeModel(table)
@@ -143,90 +136,91 @@ class Chooser:
         return self._known[task, called_from]
 
     def prepared(self, task: str, called_from: str) -> Self:
-        """Return it for one task and way alone, with all done that takes no question."""
+        """Keep one task and caller only, and do all that needs no question."""
         known = {name: of for name, of in self._tables[called_from].items() if name == task}
         self._tables = {called_from: known}
-        for name in known:
-            self.known(name, called_from)
+        self.cross_validate(called_from)
         return self
 
     def cross_validate(self, called_from: str = GRAPH) -> list[Validation]:
-        """Return for each task what advice is worth on inputs that were held out."""
+        """Cross-validate the advice on each task."""
         return [self.known(task, called_from)[1] for task in self._tables[called_from]]
 
     def choose(self, question: Question, with_changes: bool = True) -> Answer:
-        """Answer a question, or decline to, where nothing was measured around the input.
-
-        with_changes: whether to look for them, which takes longer than all the rest.
-        """
+        """Answer a question, or decline; with_changes takes longer than all the rest."""
         task = question.its_task
         if task not in self._tables[question.called_from]:
-            none = f"nothing was measured of the task {task}"
+            none = f"the task {task} was not measured"
             return Answer(question, self.machine, self.files, reason=none)
         model, worth = self.known(task, question.called_from)
-        fallback = [] if worth.called_from == question.called_from else [NO_GRAPHS]
-        fallback += [BUILDS] if task == "build" else []
+        notes = [] if worth.called_from == question.called_from else [NO_GRAPHS]
+        notes += [BUILDS] if task == "build" else []
         place = self._place(model, question)
-        answer = Answer(question, self.machine, self.files, worth, warnings=fallback)
         reason = _why_outside(model, place)
         best, margins, barred = model.ranked(place) if reason is None else (None, [], [])
+        answer = Answer(question, self.machine, self.files, worth, reason, barred=barred)
         if best is None:
             told = "; ".join(f"{each.subject.label}: {each.reason}" for each in barred[:3])
             # What was skipped would be skipped again.
             lasting = reason is None and all(each.status == "skipped" for each in barred)
+            is_in_study = place.setting in model.settings and not lasting
             return replace(
                 answer,
-                reason=reason or f"nothing has a right answer around there: {told}",
-                command=None if lasting else _command(question, place, model),
-                barred=barred,
+                reason=reason or f"no search was right at every measured input nearby: {told}",
+                command=_command(place) if is_in_study else None,
                 nearest=_nearest(model, place, None),
+                warnings=notes,
             )
+        axes = question.periodic, place.setting.periodic
+        if axes[0] != axes[1]:
+            boxes = (f"a box periodic along {each}" if each else "an open box" for each in axes)
+            reason = "nothing was measured in {}, and this is of {}".format(*boxes)
         return replace(
             answer,
+            reason=reason,
+            command=reason and f"gpubench tune FILE --cutoff S --periodic {axes[0] or 'none'}",
             best=best,
             margins=margins,
             barred=[each for each in barred if _matters(model, each, best, place)],
             nearest=_nearest(model, place, best.subject),
             changes=list(_changes(model, place, best.subject)) if with_changes else None,
-            warnings=[*fallback, *_warnings(model, best.subject), *self._left_out],
+            warnings=[*notes, *_warnings(model, best.subject), *self._left_out],
+            won=_won(model, place, best.subject),
         )
 
     def _place(self, model: TimeModel, question: Question) -> InputPoint:
-        """Return the input that is asked for, in the terms of what was measured."""
+        """Return the question's input, in the measured setting that comes nearest."""
         moved = None if question.moved is None else (question.destination or "next")
-        plain = Setting(question.distribution, question.order, moved, (False,) * 3)
-        alike = (each for each in model.settings if each[:2] == plain[:2])
+        own = Setting(question.distribution, question.order, moved, question.periodic)
+        alike = (each for each in model.settings if each[:2] == own[:2])
         if question.destination is not None:
             alike = (each for each in alike if each.destination == question.destination)
-        # The plainest: particles that moved to the next cell, a box that is not periodic.
-        setting = min(
-            alike, key=lambda each: (each.destination != "next", each.periodic), default=plain
+        setting = min(  # particles that moved to the next cell, and the box as asked, else open
+            alike,
+            key=lambda each: (each.destination != "next", each[3] != own[3], each[3]),
+            default=own,
         )
         return InputPoint(question.particles, question.per_cell, question.moved, setting)
 
 
-def chooser_for(task: str, called_from: str, given: Sequence[Path], backend: str | None) -> Chooser:
-    """Return what answers questions of a task; see `Chooser.load`.
-
-    Of the default results its preparation is kept in the user's cache folder, until what they hold
-    changes. Raises UserError where the results say nothing of the task, which is kept as well.
-    """
+def chooser_for(task: str, called_from: str, given: Sequence[Path], device: str | None) -> Chooser:
+    """Load a chooser for one task; that of default results, or its UserError, is cached."""
     if given:
-        return Chooser.load(given, backend)
+        return Chooser.load(given, device)
     studies = (evidence.STUDY, study_for("spread"))
     paths = (path for study in studies for of in evidence.default_files(study) for path in of)
     try:
         content = [part for path in paths for part in (bytes(path), path.read_bytes())]
     except OSError:
-        return Chooser.load(given, backend)  # says which file cannot be read
+        return Chooser.load(given, device)  # says which file cannot be read
 
     def prepared() -> Chooser | UserError:
         try:
-            return Chooser.load(given, backend).prepared(task, called_from)
+            return Chooser.load(given, device).prepared(task, called_from)
         except UserError as error:  # no evidence, which takes as long to find out
             return error
 
-    name = f"choose-{backend or 'any'}-{task}-{called_from}"
+    name = re.sub(r"\W+", "-", f"choose-{device or 'any'}-{task}-{called_from}")
     found = remembered(name, [*content, repr(gpus.gpu_names()).encode()], prepared)
     if isinstance(found, UserError):
         raise found
@@ -234,7 +228,7 @@ def chooser_for(task: str, called_from: str, given: Sequence[Path], backend: str
 
 
 def _why_outside(model: TimeModel, place: InputPoint) -> str | None:
-    """Say why an input is not among what was measured, or return None."""
+    """Return why an input is outside the measured ones, or None."""
     words = place.setting.words
     if place.setting not in model.settings:
         known = "; ".join(sorted({setting.words for setting in model.settings}))
@@ -250,17 +244,23 @@ def _why_outside(model: TimeModel, place: InputPoint) -> str | None:
     return None
 
 
-def _command(question: Question, place: InputPoint, model: TimeModel) -> str | None:
-    """Return a command that measures an input, where its setting is in the study.
-
-    It runs the whole study, with other values for some axes, so that it measures more than that.
-    """
-    if place.setting not in model.settings:
-        return None
-    moved = question.moved
-    moves = "" if moved is None else f" --moved {round(moved * question.particles)}"
-    axes = f"--particles {question.particles} --per-cell {question.per_cell:g}{moves}"
+def _command(asked: InputPoint) -> str:
+    """Return a command that measures an input, and more."""
+    moves = "" if asked.moved is None else f" --moved {round(asked.moved * asked.particles)}"
+    axes = f"--particles {asked.particles} --per-cell {asked.per_cell:g}{moves}"
     return f"gpubench run {evidence.STUDY} {axes}"
+
+
+def _won(model: TimeModel, place: InputPoint, best: Variant) -> int:
+    """Return on how many of the nearest measured inputs, without a gap, the best was fastest."""
+    count = 0
+    for other, _ in _by_distance(place, model.places):
+        times = {subject: of[other].ms for subject, of in model.right.items() if other in of}
+        if len(times) > 1:  # of one alone there is no fastest
+            if min(times, key=times.__getitem__) != best:
+                break
+            count += 1
+    return count
 
 
 def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> list[Near]:
@@ -283,10 +283,7 @@ def _by_distance(place: InputPoint, places: Sequence[InputPoint]) -> list[tuple[
 
 
 def _matters(model: TimeModel, barred: Barred, best: TimeEstimate, place: InputPoint) -> bool:
-    """Say whether a subject that is no candidate might have been the best one.
-
-    So it is where its surface lies below the best, and where it has none in this setting.
-    """
+    """Tell whether a barred subject might be the best: its surface is below, or there is none."""
     is_known = any(p.setting == place.setting for p in model.right[barred.subject])
     ms = model.ms(matrix([place]), place.setting)[model.subjects.index(barred.subject), 0]
     return not is_known or not ms >= best.ms
@@ -315,7 +312,7 @@ def _changes(model: TimeModel, place: InputPoint, best: Variant) -> Iterator[Cha
 def _crossing(
     model: TimeModel, place: InputPoint, best: Variant, i: int, end: float
 ) -> Iterator[Change]:
-    """Yield where the fastest first changes along an axis, as far as candidates are known."""
+    """Yield the nearest crossover along an axis, as far as candidates are known."""
     inner, outer = place.octaves[i], end
     for _ in range(ZOOMS):
         at = np.linspace(inner, outer, SCANNED + 1)
@@ -330,13 +327,12 @@ def _crossing(
         if not (is_other[step] and is_known[step]):
             return
         inner, outer, winner = at[step - 1], at[step], model.subjects[first[step]]
-    axis = evidence.AXES[i]
-    value = evidence.from_octaves(axis, float(outer))
+    value = evidence.from_octaves(axis := evidence.AXES[i], float(outer))
     yield Change(axis, end < place.octaves[i], value, winner, None)
 
 
 def _warnings(model: TimeModel, best: Variant) -> Iterator[str]:
-    """Yield where the best was wrong or failed."""
+    """Yield a line about inputs on which the best was wrong, and one about its failures."""
     measured = model.table[best]
     for status, verb in (("wrong", "was wrong on"), ("failed", "failed on")):
         reasons = {p: k.why[1] for p, k in measured.items() if k.why and k.why[0] == status}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, compress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -41,29 +41,25 @@ UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
 class Setting(NamedTuple):
     """What of an input is no number. Nothing is interpolated between two settings.
 
-    destination: where particles moved to; None where none moved. periodic: along each axis.
+    destination: where particles moved to, if any moved. periodic: axes along which the box repeats.
     """
 
     distribution: str
     order: str
     destination: str | None
-    periodic: tuple[bool, ...]
+    periodic: str
 
     @property
     def words(self) -> str:
         """What tells it from others, for people."""
         moved = f", moved {self.destination}" if self.destination else ""
-        axes = "".join(a for a, p in zip("xyz", self.periodic, strict=True) if p)
-        return f"{self.distribution}, {self.order}{moved}{', periodic ' + axes if axes else ''}"
+        box = f", periodic {self.periodic}" if self.periodic else ""
+        return f"{self.distribution}, {self.order}{moved}{box}"
 
 
 @dataclass(frozen=True, order=True)
 class InputPoint:
-    """An input, by its axes.
-
-    per_cell: particles a cell, over all cells of the box.
-    moved: share of the particles that are in another cell than before; None where none moved.
-    """
+    """An input by its axes; per_cell, moved: see `Question`."""
 
     particles: int
     per_cell: float
@@ -72,7 +68,7 @@ class InputPoint:
 
     @cached_property
     def octaves(self) -> tuple[float, ...]:
-        """Its values along AXES in what counts as distance: see `to_octaves`."""
+        """Its values along AXES, by `to_octaves`; distances are in these."""
         values = zip(AXES, (self.particles, self.per_cell, self.moved), strict=True)
         return tuple(to_octaves(axis, value) for axis, value in values if value is not None)
 
@@ -83,12 +79,12 @@ class InputPoint:
 
 
 def to_octaves(axis: str, value: float) -> float:
-    """Return where a value lies on its axis: a doubling is 1, or less for shares below UNMOVED."""
+    """Return a value in octaves: a doubling is 1, or less for fractions below UNMOVED."""
     return math.log2(1 + value / UNMOVED) if axis == "moved" else math.log2(value)
 
 
 def from_octaves(axis: str, octaves: float) -> float:
-    """Return the value, see `to_octaves`."""
+    """Invert `to_octaves`."""
     power = math.exp2(octaves)
     return UNMOVED * (power - 1) if axis == "moved" else power
 
@@ -104,10 +100,9 @@ class MachineName(NamedTuple):
 class Known(NamedTuple):
     """What is known of a subject on an input.
 
-    why: status and reason of what has no time by which it is compared, else None. ms: that time.
-    half_width: how far its interval reaches, as the logarithm of a factor. is_launched: whether it
-    stands among times of graphs by comparison of launches from Python; then ms was never measured.
-    median_ms, low_ms, high_ms: as it was timed. file, commit: of the results that it is from.
+    why: status and reason if it has no time to compare. ms: that time. half_width: of its interval,
+    as the logarithm of a factor. is_launched: whether ms was not measured, but follows from a
+    comparison of launches from Python. median_ms, low_ms, high_ms: as timed.
     """
 
     why: tuple[str, str] | None
@@ -125,7 +120,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, measured: Measurement, time: Timed | None, called_from: str) -> Known:
-        """Return what is known by a measurement. time: by which it is compared."""
+        """Take it from a measurement. time: by which it is compared."""
         record, source = measured.record, measured.results
         times = (record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
         own, low, high = (math.nan if each is None else each for each in times)
@@ -143,27 +138,27 @@ class Known(NamedTuple):
 Table: TypeAlias = Mapping[Variant, Mapping[InputPoint, Known]]
 
 
-def files(given: Sequence[Path], backend: str | None, study: str = STUDY) -> list[results.Results]:
-    """Read results files, and those in folders, or where none are given the default ones.
+def files(given: Sequence[Path], device: str | None, study: str = STUDY) -> list[results.Results]:
+    """Read results files and folders, by default the study's: local ones, else those shipped.
 
-    These are the study's results in results/local, else those that came with the package, of one
-    GPU; with a backend, only what was measured through that. Raises UserError where there are none.
+    device: cuda, opencl or the full name of a device, to read only its results. Of the default
+    results, those of one GPU are kept. Raises UserError if there are none.
     """
     make_some = f"gpubench run {study}"
     if given:
-        found = _of_backend(load_results(given, make_some), backend)
+        found = _of_device(load_results(given, make_some), device)
         if not found:
-            raise UserError(f"these results hold nothing that was measured through {backend}")
+            raise UserError(f"these results hold nothing that was measured through {device}")
         return found
     for of_study in default_files(study):
-        if found := _of_backend(map(results.load, of_study), backend):
+        if found := _of_device(map(results.load, of_study), device):
             return _of_one_gpu(found)
-    through = f" through {backend}" if backend else ""
+    through = f" through {device}" if device else ""
     raise UserError(f"there are no results of the study {study}{through}: `{make_some}` makes some")
 
 
 def default_files(study: str = STUDY) -> list[list[Path]]:
-    """Return the files of a study in results/local, and those that came with the package."""
+    """Return the files of a study: those in results/local, and those shipped."""
     return [
         [path for place in sorted(folder.glob("*")) for path in results.files_of(place, study)]
         for folder in (LOCAL, paths.measured_folder())
@@ -171,31 +166,32 @@ def default_files(study: str = STUDY) -> list[list[Path]]:
 
 
 def repeats(device: str) -> list[results.Results]:
-    """Return what says how far apart runs on a device are, of here and of what came along."""
-    found = map(results.load, itertools.chain(*default_files(study_for("spread"))))
-    return [each for each in found if each.environment["device"]["name"] == device]
+    """Read the runs that tell how far apart runs on a device are, local and shipped."""
+    return _of_device(map(results.load, chain(*default_files(study_for("spread")))), device)
 
 
-def _of_backend(found: Iterable[results.Results], backend: str | None) -> list[results.Results]:
-    return [each for each in found if backend in (None, each.environment["device"]["backend"])]
+def measured_gpus(found: Iterable[results.Results]) -> list[str]:
+    """Return the names of the NVIDIA GPUs in results, the last to be measured first."""
+    latest = sorted(_of_device(found, "cuda"), key=lambda each: started(each.environment))
+    return list(dict.fromkeys(each.environment["device"]["name"] for each in reversed(latest)))
+
+
+def _of_device(found: Iterable[results.Results], device: str | None) -> list[results.Results]:
+    known = ((each, each.environment["device"]) for each in found)
+    return [each for each, of in known if device in (None, of["backend"], of["name"])]
 
 
 def _of_one_gpu(found: list[results.Results]) -> list[results.Results]:
-    """Leave out all GPUs but this machine's, or where none of it was measured, but the latest."""
-    on_gpus = _of_backend(found, "cuda")
-    in_order = sorted(on_gpus, key=lambda each: started(each.environment))
-    names = [each.environment["device"]["name"] for each in in_order]
-    if len(set(names)) < 2:
+    """Keep one GPU: this machine's if it was measured, otherwise the last to be measured."""
+    names = measured_gpus(found)
+    if len(names) < 2:
         return found
-    kept = next((name for name in gpus.gpu_names() if name in names), names[-1])
-    return [each for each in on_gpus if each.environment["device"]["name"] == kept]
+    kept = next((name for name in gpus.gpu_names() if name in names), names[0])
+    return _of_device(found, kept)
 
 
 def machine(found: Sequence[results.Results]) -> tuple[MachineName, list[results.Results]]:
-    """Return the one machine that results are of, and its results; of several, the one with CUDA.
-
-    Raises UserError where that leaves several.
-    """
+    """Return the machine of results, of several the one with CUDA (else UserError), and these."""
     by_machine: dict[MachineName, list[results.Results]] = {}
     for (name, backend, device, _), of_one in by_device(found).items():
         by_machine.setdefault(MachineName(name, backend, device), []).extend(of_one)
@@ -209,10 +205,10 @@ def machine(found: Sequence[results.Results]) -> tuple[MachineName, list[results
 def compared(
     measured: Sequence[Measurement], called_from: str
 ) -> tuple[list[tuple[Measurement, Timed | None]], str]:
-    """Return what was measured, each with the time by which it is compared, and in which way.
+    """Return measurements with the times by which they are compared, and the caller these are of.
 
-    From a graph it is the device time of `rank`, on inputs where anything was timed in a graph;
-    where nothing was on any, as from Python, all are compared as launched.
+    From a graph it is the device time of `rank`, on inputs where anything was timed in a graph; if
+    nothing was on any, times are as launched, as from Python.
     """
     able = [each for each in measured if each.record.mode in MODES[called_from]]
     if called_from == GRAPH:
@@ -226,15 +222,12 @@ def compared(
 
 
 def _work(each: Measurement) -> tuple[Hashable, ...]:
-    """Return what is common to what `rank` sets beside each other."""
+    """Return the key of what `rank` compares."""
     return group(each.record), each.record.study, each.record.input, each.record.inputs
 
 
 def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple[Table, str]]:
-    """Return, for each task, what was measured of each subject on each input, and in which way.
-
-    For `update` that is both what updates and what counts anew, on inputs that moved.
-    """
+    """Return the table of each task, rebuilds under `update` too, and the caller of its times."""
     of_tasks = grouped(measured, lambda each: _task(each.record))
     found: dict[str, tuple[Table, str]] = {}
     order = (NOT_MEASURED, *reversed(STATUSES))  # of several the last counts
@@ -251,7 +244,7 @@ def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple
 
 
 def _task(record: AnyRecord) -> str | None:
-    """Return the task that a record is evidence for, or None for any other record."""
+    """Return the task that a record is evidence for, if any."""
     has_moved = record.at("moved") is not None
     is_alone = (record.inputs or 1) == 1 and has_moved == (record.at("destination") is not None)
     _, task, answer = group(record)
@@ -265,7 +258,7 @@ def _place(record: AnyRecord) -> InputPoint:
     particles, per_cell = record.at("particles") or 0, record.at("per_cell") or 0.0
     moved = None if record.at("moved") is None else record.at("moved") / particles
     distribution, order = (record.at(name) or "" for name in ("distribution", "order"))
-    periodic = tuple(record.at("periodic") or ())
+    periodic = "".join(compress("xyz", record.at("periodic") or ()))
     setting = Setting(distribution, order, record.at("destination"), periodic)
     return InputPoint(particles, per_cell, moved, setting)
 

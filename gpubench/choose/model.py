@@ -15,27 +15,19 @@ from gpubench.choose.surface import SAME, Booleans, Floats, Integers
 from gpubench.evidence.ranking import Variant
 
 APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
-# The largest of so many errors is beyond the next one 19 times in 20.
-TESTS = 19
-FEWEST_TESTS = 3
-# Tests farther than these fade out, up to (1 + 1 / FADE) times as far: where another becomes one of
-# the nearest, the answer has no step.
-FADE = 4
-# Octaves from a measured input within which it alone says what is a candidate, whatever the other
-# corners: 7 % more particles take no subject's right answer away.
-NEAR = 0.1
-# Half the diagonal of a grid's mesh is longer than its shorter side, along which the tests are,
-# by up to this where no side is 2.8 times the other.
-FURTHER = 1.5
+TESTS, FEWEST_TESTS = 19, 3  # the largest of 19 errors exceeds the next one 19 times in 20
+FADE = 4  # tests farther than these fade out, up to (1 + 1 / FADE) times as far, to avoid steps
+NEAR = 0.1  # octaves from a measured input within which what is right there is a candidate
+FURTHER = 1.5  # half the diagonal of a grid's mesh over its shorter side, if that is not 2.8 longer
+NORMAL_95 = 1.96  # standard deviations in the half-width of a 95 % interval
+TAIL, STEPS = 6.0, 400  # of the integral over losses: deviations times the root of 2
 
 
 class TimeEstimate(NamedTuple):
-    """What a subject needs for an input, by interpolation.
+    """The interpolated time and memory of a subject on an input.
 
-    low_ms, high_ms: see `TimeModel.estimates`. measured: intervals of the measurements around it,
-        each by its weight, as a logarithm of a factor. as_launched: whether the time is none that
-        was measured, but stands for a comparison of launches from Python.
-    workspace_bytes, peak_bytes: between the measurements around it; None where one has none.
+    measured: the intervals of the measurements around it, by their weights, as the logarithm of a
+    factor. as_launched: see `Known.is_launched`. Bytes are None if a measurement has none.
     """
 
     subject: Variant
@@ -51,10 +43,7 @@ class TimeEstimate(NamedTuple):
     def between(
         cls, subject: Variant, ms: float, off: float, around: Sequence[tuple[Known, float]]
     ) -> TimeEstimate:
-        """Return the estimate of a time between measurements, each with its weight.
-
-        off: by what factor interpolation may be off, as a logarithm.
-        """
+        """Return an estimate between weighted measurements; off: see `Margin.of`."""
         width = sum(share * known.half_width for known, share in around)
         factor = math.exp(off + width)
         as_launched = any(known.is_launched for known, _ in around)
@@ -71,18 +60,23 @@ def _bytes(around: Sequence[tuple[Known, float]], field: str) -> int | None:
 
 
 class Margin(NamedTuple):
-    """How many times as long another takes as the best, with an interval."""
+    """How many times as long another takes as the best, with a 95 % interval.
+
+    deviation: standard deviation of the logarithm of the ratio.
+    """
 
     other: TimeEstimate
     ratio: float
     low: float
     high: float
+    deviation: float
 
     @classmethod
-    def of(cls, best: TimeEstimate, other: TimeEstimate, width: float) -> Margin:
-        """Return the margin with an interval of that half-width, the logarithm of a factor."""
+    def of(cls, best: TimeEstimate, other: TimeEstimate, width: float, off: float = 0.0) -> Margin:
+        """Return a margin; width, of the interval, and off, of interpolation, are logarithms."""
         ratio, factor = other.ms / best.ms, math.exp(width)
-        return cls(other, ratio, ratio / factor, ratio * factor)
+        deviation = math.hypot(off, best.measured, other.measured) / NORMAL_95
+        return cls(other, ratio, ratio / factor, ratio * factor, deviation)
 
     @property
     def is_known(self) -> bool:
@@ -90,8 +84,33 @@ class Margin(NamedTuple):
         return self.low > 1 or self.high < 1
 
 
+class Risk(NamedTuple):
+    """The time a choice may lose, as a fraction of the best's; docs/choosing.md has the rule.
+
+    worst: at the lower end of each rival's interval. Both are infinite if nothing bounds a ratio.
+    """
+
+    expected: float
+    worst: float
+
+    @classmethod
+    def of(cls, margins: Sequence[Margin]) -> Risk:
+        """Return the risk of a choice by its margins, of which there is at least one."""
+        if (lowest := min(each.low for each in margins)) == 0:
+            return cls(math.inf, math.inf)
+        rivals = [(math.log(m.ratio), max(m.deviation, SAME) * math.sqrt(2)) for m in margins]
+        end = max(0.0, *(TAIL * scale - log for log, scale in rivals))
+        parts = (np.arange(STEPS) + 0.5) / STEPS
+        lost = end * parts**2  # logarithms, closer to each other near 0
+        less = (math.prod(1 + math.erf((u + x) / s) for x, s in rivals) for u in lost)
+        more = 1 - np.array([*less]) / 2 ** len(rivals)
+        # The mean is the integral of the probability to lose more.
+        expected = float((more * np.exp(lost) * parts).sum() * 2 * end / STEPS)
+        return cls(expected, max(0.0, 1 / lowest - 1))
+
+
 class Barred(NamedTuple):
-    """A subject that is no candidate, and why, in one line."""
+    """A subject that is no candidate, and the reason in one line."""
 
     subject: Variant
     status: str
@@ -99,11 +118,10 @@ class Barred(NamedTuple):
 
 
 class TimeModel:
-    """Times of the subjects of one task over all inputs that lie between measured ones.
+    """Times of the subjects of one task between measured inputs, as docs/choosing.md has it.
 
-    docs/choosing.md has the method. right: where each subject was measured and may be ranked.
-    reference: the subject that was right on the most inputs. Inside, subjects and inputs are their
-    numbers in `subjects` and `places`, and sets of them are arrays of bool.
+    right: where each subject was measured and may be ranked. reference: the subject that was right
+    on the most inputs. Internally subjects and inputs are indices into `subjects` and `places`.
     """
 
     def __init__(self, table: Table) -> None:
@@ -143,7 +161,7 @@ class TimeModel:
         return np.hstack([points, columns * (APART / math.sqrt(2))])
 
     def contains(self, place: InputPoint) -> bool:
-        """Say whether an input lies between measured ones of its setting."""
+        """Tell whether an input lies between measured ones of its setting."""
         inputs = self._octaves[self._in[place.setting]]
         everything = np.ones((1, len(inputs)), np.bool_)
         _, weight = surface.corners(inputs, matrix([place]), everything[None], everything)
@@ -151,11 +169,10 @@ class TimeModel:
 
     @cached_property
     def fit(self) -> tuple[Floats, Floats]:
-        """The coefficients of each subject's surface, and its errors.
+        """The coefficients over `basis` of each subject's logarithm of time, and its errors.
 
-        The surface is of the logarithm of its time, over `basis`. An error is that of the surface
-        without the input: that of the ratio to the reference and of the reference add up, where it
-        was right. NaN where there is none.
+        An error is that of the surface without the input, the sum of those of the reference, where
+        it was right, and of the ratio to it; NaN if there is none.
         """
         n, axes = self._octaves.shape
         made = [
@@ -186,14 +203,14 @@ class TimeModel:
         return coefficients, errors
 
     def ms(self, points: Floats, setting: Setting) -> Floats:
-        """Return ms of each subject at points of a setting, wherever they are; NaN without any."""
+        """Return ms of each subject at any points of a setting; NaN if it has no surface."""
         at = self._coordinates(points, [setting])
         return np.exp(surface.basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
 
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None
     ) -> tuple[Booleans, Integers, Floats]:
-        """Return which subjects are candidates, see `times`, and the inputs that are corners."""
+        """Return which subjects are candidates, and the corners around the points."""
         here = np.flatnonzero(self._in[setting])
         both = np.hstack([self._is_measured[:, here], self._is_right[:, here]])
         cases, which = np.unique(both, axis=0, return_inverse=True)  # most are alike
@@ -213,9 +230,9 @@ class TimeModel:
         return found[which], here[index][which], weight[which]
 
     def times(self, points: Floats, setting: Setting, but: Booleans | None = None) -> Floats:
-        """Return ms of each subject at points of a setting, NaN where it is no candidate.
+        """Return ms of each subject at points of a setting, NaN if it is no candidate.
 
-        but: inputs that are taken not to be there, for each point.
+        but: inputs to leave out, for each point.
         """
         able, _, _ = self._candidates(points, setting, but)
         return np.where(able, self.ms(points, setting), np.nan)
@@ -236,10 +253,9 @@ class TimeModel:
 
     @cached_property
     def _tests(self) -> dict[Setting, tuple[Integers, Floats]]:
-        """Inputs on which interpolation is tested, by setting, and how far the nearest other was.
+        """By setting, the inputs that test interpolation, and how far the nearest other is.
 
-        They are inside the hull of the others, where there are enough; else they are all: outside
-        of the hull errors are larger, not smaller.
+        They lie in the hull of the others, or if these are too few are all: errors are larger then.
         """
         found = {}
         for setting, inputs in self._in.items():
@@ -253,16 +269,16 @@ class TimeModel:
         return found
 
     def reach(self, setting: Setting) -> float:
-        """Return how far from where it was measured anything is said of a subject, in octaves."""
+        """Return how far from a measurement there is advice, in octaves."""
         apart = np.sort(self._tests[setting][1])
         # Not np.median, which imports numpy.ma: a quarter of the first call of a NeighbourList.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
     def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float:
-        """Return by what factor interpolation is off for a subject, or for the ratio of two.
+        """Return the error of interpolation, as a logarithm, of a subject or of the ratio of two.
 
-        A logarithm: the largest error of the TESTS nearest inputs, each left out in turn, times
-        the square root of the distance over that in the test; 0 on a measured input.
+        It is the largest of the TESTS nearest inputs, times the square root of the distance over
+        that in the test; 0 on a measured input.
         """
         right = (self._octaves[self._is_right[s] & self._in[setting]] for s in subjects)
         distance = max(surface.distances(point, own).min(initial=np.inf) for own in right)
@@ -285,10 +301,9 @@ class TimeModel:
         return float(off.max())
 
     def ranked(self, place: InputPoint) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
-        """Return the fastest on an input, the margins of others to it, and what is no candidate.
+        """Return the fastest on an input, the margins of the other candidates, and the barred.
 
-        An interval spans the error of interpolation, of the time or of the ratio, and the
-        intervals of the measurements around, each by its weight.
+        An interval spans the error of interpolation and those of the measurements around.
         """
         setting, point = place.setting, matrix([place])
         is_able, index, weight = self._candidates(point, setting)
@@ -311,13 +326,13 @@ class TimeModel:
         for number in others:
             off = self._uncertainty(setting, point, first, number)
             width = off + best.measured + able[number].measured
-            margins.append(Margin.of(best, able[number], width))
+            margins.append(Margin.of(best, able[number], width, off))
         return best, margins, barred
 
     def _why_barred(
         self, subject: Variant, place: InputPoint, around: Collection[InputPoint]
     ) -> Barred:
-        """Return why a subject is no candidate: something around has no right answer, or is far."""
+        """Return why a subject is barred: it is not right, or not measured, around there."""
         measured = self.table[subject]
         if not any(each.setting == place.setting for each in measured):
             return Barred(subject, NOT_MEASURED, f"not measured with {place.setting.words}")

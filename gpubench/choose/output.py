@@ -8,53 +8,57 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.base.numbers import digits, listing, percent, size
+from gpubench.base.numbers import digits, percent, size
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
+from gpubench.choose.evidence import AXES
 from gpubench.choose.model import Margin, TimeEstimate
 from gpubench.choose.validation import Validation
 from gpubench.evidence.ranking import Variant
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 _SAME = 0.01  # octaves
+_LITTLE = 0.001  # an expected loss below which no figure is shown
 _LAUNCHED = "compared as launched from Python"
 
 
 def sentence(answer: Answer) -> str:
-    """Return the answer in one sentence."""
-    question, best = answer.question, answer.best
-    if best is None:
-        text = f"inconclusive: {answer.reason}"
-        how = f"`{answer.command}`, which skips what is above the study's limits"
-        return f"{text}; to measure it: {how}" if answer.command else text
-    where = f"{question.words} on {answer.machine.device}"
+    """Return the decision and its risk in one sentence."""
+    how = f"; to measure it: `{answer.command}`" if answer.command else ""
+    if answer.best is None:
+        limits = ", which skips what is above the study's limits" if how else ""
+        return f"inconclusive: {answer.reason}{how}{limits}"
+    reason = f"; {answer.reason}" if answer.reason else ""
+    return f"use {answer.best.subject.label}: {_promise(answer, answer.best)}{reason}{how}"
+
+
+def _promise(answer: Answer, best: TimeEstimate) -> str:
+    """Return time, memory and risk of the best."""
     # What it takes at most: a library's peak, else what was counted.
     memory = best.workspace_bytes if best.peak_bytes is None else best.peak_bytes
     needs = "" if memory is None else f", {size(memory)}"
-    time = _LAUNCHED if best.as_launched else f"about {_ms(best.ms)}"
-    text = f"use {best.subject.label}: {time}{needs} at {where}"
-    if not answer.margins:
-        text += f"; inconclusive: only {best.subject.label} was measured around there"
-    elif (margin := answer.margins[0]).is_known:
-        text += f"; {margin.other.subject.label} takes {_longer(margin)}"
-    if answer.tied:
-        margin, *others = answer.tied
-        first = f"{margin.other.subject.label} ({_longer(margin)})"
-        tied = listing([first, *(each.other.subject.label for each in others)])
-        text += f"; inconclusive: {tied} may be as fast"
-    return text
+    text = f"{_LAUNCHED if best.as_launched else f'about {_ms(best.ms)}'}{needs}"
+    if (risk := answer.risk) is None:
+        return f"{text}; inconclusive: only {best.subject.label} was measured around there"
+    if math.isinf(risk.worst):
+        return f"{text}; nothing bounds what it loses against the best"
+    mean = percent(risk.expected) if risk.expected >= _LITTLE else f"below {percent(_LITTLE)}"
+    worst = f"at worst {percent(risk.worst)}" if risk.worst else "none within the intervals"
+    return f"{text}; expected loss against the best {mean}, {worst}"
 
 
 def evidence_lines(answer: Answer) -> list[str]:
-    """Return what the answer rests on, a line each."""
+    """Return the ties, then the evidence of the answer, a line each."""
     lines = []
     if answer.best is not None:
+        lines += [f"for {answer.question.words}, on {answer.machine.device}"]
+        lines += [_candidate(each.other, each, "may be as fast") for each in answer.tied]
         lines += [_candidate(answer.best, None, "fastest" if answer.margins else "only")]
-        others = [*answer.margins[:2], *(m for m in answer.margins[2:] if not m.is_known)]
-        lines += [_candidate(margin.other, margin, "then") for margin in others]
+        lines += [_candidate(m.other, m, "then") for m in answer.margins[:2] if m.is_known]
     lines += [_near(near) for near in answer.nearest]
     lines += [_change(change) for change in answer.changes or ()]
-    if answer.best is not None and answer.changes == []:
-        lines.append("nothing that was measured around there changes the answer")
+    if answer.best is not None and answer.won >= len(answer.nearest) > 1:
+        where = f"at every measured input nearby (the {answer.won} nearest)"
+        lines.append(f"{answer.best.subject.label} won {where}")
     lines += [f"not considered: {each.subject.label}: {each.reason}" for each in answer.barred]
     lines += [f"note: {warning}" for warning in answer.warnings]
     if answer.validation is not None:
@@ -63,7 +67,7 @@ def evidence_lines(answer: Answer) -> list[str]:
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
-    """Return an answer as answer.schema.json has it."""
+    """Convert an answer to the form of answer.schema.json."""
     first = [] if answer.best is None else [_candidate_as_json(answer.best, None)]
     return {
         "schema": 1,
@@ -76,7 +80,10 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "command": answer.command,
         "best": _plain(answer.best and answer.best.subject),
         "runner_up": _plain(answer.margins[0].other.subject if answer.margins else None),
+        "risk": _plain(answer.risk),
         "tied": _plain([margin.other.subject for margin in answer.tied]),
+        "won": answer.won,
+        "unmeasured": None,
         "candidates": [*first, *(_candidate_as_json(each.other, each) for each in answer.margins)],
         "barred": _plain(answer.barred),
         "nearest": [_near_as_json(near) for near in answer.nearest],
@@ -87,7 +94,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: objects for tuples with names, null for what nothing bounds."""
+    """Convert a value to JSON: objects for named tuples, null for what nothing bounds."""
     match value:
         case Variant():
             return value._asdict() | {"parameters": dict(value.parameters)}
@@ -114,9 +121,8 @@ def _candidate_as_json(estimate: TimeEstimate, margin: Margin | None) -> dict[st
 
 
 def _near_as_json(near: Near) -> dict[str, Any]:
-    place, known = near.place, near.known
-    return {
-        "particles": place.particles, "per_cell": place.per_cell, "moved": place.moved,
+    known = near.known
+    return {axis: getattr(near.place, axis) for axis in AXES} | {
         "octaves": near.octaves, "subject": _plain(near.subject),
         "ms": known.median_ms, "low_ms": known.low_ms, "high_ms": known.high_ms,
         "library": known.library, "file": known.file, "commit": known.commit,
@@ -124,20 +130,17 @@ def _near_as_json(near: Near) -> dict[str, Any]:
 
 
 def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> dict[str, Any]:
-    """Return what cross-validation found as answer.schema.json has it."""
+    """Convert cross-validations to the form of answer.schema.json."""
     return {
-        "schema": 1,
-        "machine": _plain(chooser.machine),
-        "files": [str(path) for path in chooser.files],
+        "schema": 1, "machine": _plain(chooser.machine), "files": list(map(str, chooser.files)),
         "validations": _plain(validations),
-    }
+    }  # fmt: skip
 
 
 def _candidate(estimate: TimeEstimate, margin: Margin | None, place: str) -> str:
     time = f"{_ms(estimate.ms)} ({digits(estimate.low_ms)} to {digits(estimate.high_ms)})"
     text = f"{place}: {estimate.subject.label}: {_LAUNCHED if estimate.as_launched else time}"
-    if margin:
-        text += f", {_longer(margin)}"
+    text += f", {_longer(margin)}" if margin else ""
     workspace = estimate.workspace_bytes
     text += f"; workspace {'not counted' if workspace is None else size(workspace)}"
     if estimate.peak_bytes not in (None, workspace):
@@ -171,18 +174,17 @@ def _change(change: Change) -> str:
 
 
 def validated(found: Validation) -> str:
-    """Return what advice on a task was worth, in one sentence."""
-    task, favourite, count = found.task, found.favourite, len(found.held_out)
+    """Return the cross-validation of a task in one sentence."""
+    count, favourite = len(found.held_out), found.favourite
     if found.loss is None:
-        return f"cross-validation of {task}: too few inputs to hold any out"
+        return f"cross-validation of {found.task}: too few inputs to hold any out"
     text = (
-        f"cross-validation of {task}, called from {found.called_from}: {count} of"
+        f"cross-validation of {found.task}, called from {found.called_from}: {count} of"
         f" {count + found.beyond} inputs, left out one by one; the choice took"
         f" {percent(found.loss.mean)} longer than the best on average, {percent(found.loss.worst)}"
         " at worst"
     )
-    if found.failures:
-        text += f", and {found.failures} times has no time there"
+    text += f", and {found.failures} times has no time there" if found.failures else ""
     if favourite and found.favourite_loss:
         text += (
             f"; {count - found.others} times it was {favourite.label}, which is also the best"
@@ -195,8 +197,7 @@ def validated(found: Validation) -> str:
 
 
 def _longer(margin: Margin) -> str:
-    ratio, low, high = digits(margin.ratio), digits(margin.low), digits(margin.high)
-    return f"{ratio} times as long, {low} to {high}"
+    return f"{digits(margin.ratio)} times as long, {digits(margin.low)} to {digits(margin.high)}"
 
 
 def _ms(value: float) -> str:

@@ -21,12 +21,12 @@ NO_GRAPHS = (
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be done, to which particles.
+    """A task, and the particles it is for; per_cell: the mean over all cells of the box.
 
-    moved: share of the particles that are in another cell than before, from 0 to 1; it makes the
-        task `update`, which no other task may be. destination: where they moved to; by default
-        the only one that was measured, or `next`. called_from: whether launches are replayed from a
-        graph, so that device time counts alone, or come from Python.
+    moved: fraction of the particles that changed cells; the task is then `update`, and otherwise
+        never. destination: where they moved to; by default `next`, or the only one measured.
+    called_from: `graph`, where device time alone counts, or `python`, where launches count too.
+    periodic: the axes along which the box repeats, some of xyz.
     """
 
     particles: int
@@ -37,6 +37,7 @@ class Question:
     order: str = "random"
     destination: str | None = None
     called_from: str = GRAPH
+    periodic: str = ""
 
     def __post_init__(self) -> None:
         if self.particles < 1:
@@ -62,7 +63,7 @@ class Question:
 
     @property
     def its_task(self) -> str:
-        """The task, where none was given `update` of what moved and else `count`."""
+        """The task; by default `update` if particles moved, otherwise `count`."""
         return self.task or ("count" if self.moved is None else "update")
 
     @property
@@ -73,7 +74,7 @@ class Question:
 
 @dataclass(frozen=True)
 class SortQuestion:
-    """How many uniform keys of which type are to be sorted, and how long their values are."""
+    """Uniform keys to be sorted: their number, their type, and the bytes of a value."""
 
     keys: int
     value_bytes: int = 4
@@ -97,7 +98,7 @@ class SortQuestion:
 def words_of(particles: int, per_cell: float, moved: float | None) -> str:
     """Return which input it is, without its setting."""
     moves = "" if moved is None else f", {100 * moved:.3g} % moved"
-    return f"{particles:,} particles, {per_cell:g} per cell{moves}"
+    return f"{particles:,} particles, {per_cell:.4g} per cell{moves}"
 
 
 def require_known(option: str, given: object, known: Collection[object]) -> None:

@@ -18,13 +18,13 @@ STUDY = study_for("choose-sort")
 PLAIN = {"key_order": "uniform", "key_entropy": 1, "key_bits": None, "segment_keys": None}
 
 
-def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -> Answer:
-    """Answer from results, by default those measured here, else those that came along.
+def choose(question: SortQuestion, given: Sequence[Path], device: str | None) -> Answer:
+    """Answer from results files and folders, by default local ones, else those shipped.
 
-    Between two sizes the logarithm of a time, and of its interval, is a line over that of the
-    size. Raises UserError where there are no results, or of several machines.
+    Between two sizes the logarithms of a time and of its interval are linear in that of the size.
+    Raises UserError if there are no results, or results of several machines.
     """
-    where, found = machine(files(given, backend, STUDY))
+    where, found = machine(files(given, device, STUDY))
     beside = () if given else repeats(where.device)
     plain = {**PLAIN, "value_bytes": question.value_bytes, "key_type": question.key_type}
     asked = [
@@ -50,7 +50,7 @@ def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -
 
 
 def _between(subject: Variant, times: Mapping[int, Known], keys: int) -> TimeEstimate | None:
-    """Return the time of a size, None beyond those that were measured."""
+    """Interpolate the time at a size; None beyond the measured ones."""
     below = max((size for size in times if size <= keys), default=None)
     above = min((size for size in times if size >= keys), default=None)
     if below is None or above is None:

@@ -24,10 +24,9 @@ def distances(points: Floats, others: Floats) -> Floats:
 
 
 def basis(points: Floats, others: Floats, trended: int) -> Floats:
-    """Return what a surface sums up at points: phi(r) = -r about each of others, and a trend.
+    """Return the basis functions at points: phi(r) = -r about each of others, then a linear trend.
 
-    With this kernel the surface is as a Brownian motion that is known at the others: it takes no
-    length of its own from us, and does not swing between points as cubic ones do.
+    With this kernel a surface needs no length scale and does not overshoot as cubic ones do.
 
     trended: how many of the first axes may have a slope. Shape (points, others + 1 + trended).
     """
@@ -36,12 +35,12 @@ def basis(points: Floats, others: Floats, trended: int) -> Floats:
 
 
 def solution(points: Floats, trended: int) -> Floats:
-    """Return what makes coefficients of `basis` of values at points, for the surface through all.
+    """Return the matrix that turns values at points into coefficients of `basis`.
 
-    Axes along which the points do not vary independently get no slope. Where c are coefficients of
-    this matrix A, c[i] / A[i, i] is value i less what the surface through the other points has
-    there (Rippa 1999, Advances in Computational Mathematics 11, equation 15, which holds with a
-    trend too: Dubrule 1983, Mathematical Geology 15).
+    Axes along which the points do not vary independently get no slope. Where c are coefficients by
+    this matrix A, c[i] / A[i, i] is the error at point i of the surface through the others (Rippa
+    1999, Advances in Computational Mathematics 11, equation 15; with a trend: Dubrule 1983,
+    Mathematical Geology 15).
 
     points: float64, shape (n, axes), all different. Shape (n + 1 + trended, n).
     """
@@ -62,21 +61,19 @@ def solution(points: Floats, trended: int) -> Floats:
 def corners(
     points: Floats, at: Floats, exist: Booleans, preferred: Booleans
 ) -> tuple[Integers, Floats]:
-    """Return those of some points between which others lie, and their weights.
+    """Return the corners of the Delaunay simplex around each of other points, and their weights.
 
-    They are the corners of the Delaunay simplex around each; where the points leave several to
-    choose from, as on a grid, of one with as many of the preferred points as possible.
+    Of several simplices, as on a grid, it is one with as many preferred points as possible.
 
-    points: float64, shape (n, axes). at: float64, shape (m, axes). exist: which points there are
-    in each case, for each of the others, shape (cases, 1 or m, n). preferred: shape (cases, n).
+    points: float64, shape (n, axes). at: the others, float64, shape (m, axes). exist: which points
+    exist, in each case for each of the others, shape (cases, 1 or m, n). preferred: (cases, n).
 
-    Returns indices and weights, both of shape (cases, m, axes + 1); a corner that has no part in a
-    point has weight 0, and so have all of a point outside the convex hull.
+    Returns indices and weights, both of shape (cases, m, axes + 1). Corners that are not needed,
+    and all of a point outside the convex hull, have weight 0.
 
     Lifted to the square of its distance, the lower hull of the points is their Delaunay
     triangulation: of all weights that make a point, those of its simplex have the least height.
-    The simplex method finds them for all at once, from a simplex far above. SciPy's triangulation
-    takes half a second to import.
+    The simplex method finds them for all at once. SciPy's takes half a second to import.
     """
     cases, (m, axes), n = len(exist), at.shape, len(points)
     far = np.vstack([np.eye(axes), np.full(axes, -1.0)])
@@ -88,7 +85,7 @@ def corners(
     height = np.pad(height.reshape(-1, n), ((0, 0), (0, axes + 1)), constant_values=BEYOND)
     rows = np.arange(len(height))
     basis = np.tile(np.arange(n, n + axes + 1), (len(rows), 1))
-    # What the weights of corners are for any point; those of the one asked for stand last.
+    # Inverse bases; the last column has the weights of the point itself.
     made = np.tile(np.linalg.inv(columns[0, n:].T), (len(rows), 1, 1))
     todo = rows
     for _ in range(PIVOTS):

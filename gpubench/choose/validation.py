@@ -1,4 +1,4 @@
-"""How good the advice is: inputs are held out, and the choice made from the others is timed."""
+"""Cross-validation of the advice: inputs are held out, and the choice from the others is timed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Loss(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """One input that was held out. loss: None where what was chosen has no time there."""
+    """An input that was held out. loss: None if the choice has no time there."""
 
     place: InputPoint
     chosen: Variant
@@ -29,15 +29,12 @@ class HeldOut(NamedTuple):
 
 
 class Validation(NamedTuple):
-    """What advice on one task was worth.
+    """The cross-validation of the advice on one task.
 
-    called_from: how what was compared was launched. held_out: inputs on which there was advice.
-    beyond: inputs at the edge of what was measured, on which the others give none.
-    favourite: the one subject with the least mean loss among those that were right on most of the
-        held-out inputs; favourite_loss: of taking it always, where it is right. gain: the share of
-        its time that other choices save on average; None without any.
-    loss: of the advice; None without any to judge. failures: held-out inputs on which what was
-        chosen was wrong, failed, or was not measured; others: on which it was not the favourite.
+    held_out: inputs with advice. beyond: inputs at the edge, without. favourite: the subject with
+    the least mean loss, favourite_loss, of those right on most held-out inputs. gain: the fraction
+    of its time that other choices save on average. failures: held-out inputs on which the choice
+    was not right, or not measured; others: on which it was not the favourite.
     """
 
     task: str

@@ -22,6 +22,7 @@ from gpubench.cli.listing import list_everything
 from gpubench.cli.options import with_options
 from gpubench.cli.report import report
 from gpubench.cli.run import run
+from gpubench.cli.send import send
 from gpubench.cli.show import show
 from gpubench.cli.simulate import simulate
 from gpubench.cli.tune import tune
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "show": show,
     "simulate": simulate,
     "report": report,
+    "send": send,
     "choose": choose,
     "tune": tune,
     "export": export,

@@ -6,19 +6,20 @@ import dataclasses
 import math
 import os
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from gpubench.base.errors import UserError
-from gpubench.cli import require, values
-from gpubench.cli.options import From, JsonOption, words_of
+from gpubench.cli import require
+from gpubench.cli.check import axes_in
+from gpubench.cli.options import From, JsonOption, PeriodicOption, words_of
 from gpubench.cli.output import print_json
 from gpubench.cli.values import opt
 
 if TYPE_CHECKING:
-    from gpubench.choose.evidence import MachineName
     from gpubench.choose.question import Question, SortQuestion
 
 
@@ -38,7 +39,8 @@ class Asked:
         str | None,
         opt(
             "TASK",
-            "One of {tasks_to_choose}. Default: count, or with --moved update; sort with --keys.",
+            "One of {tasks_to_choose}. Default: list with --neighbours, update with --moved, sort"
+            " with --keys, otherwise count.",
             among="tasks_to_choose",
         ),
     ] = None
@@ -66,12 +68,13 @@ class Asked:
         float | None,
         opt("K", "In place of --per-cell: neighbours of a particle on average, if uniform."),
     ] = None
+    periodic: PeriodicOption = ""
     keys: Annotated[int | None, opt("N", "Number of keys to sort.")] = None
     value_bytes: Annotated[int, opt("W", "Bytes of a key's value.")] = 4
     key_type: Annotated[str, opt("T", "Type of the keys.")] = "uint32"
 
     def question(self, called_from: str) -> Question | SortQuestion:
-        """Return the question; raises UserError if it is missing or impossible."""
+        """Build the question; raises UserError if it is missing or impossible."""
         from gpubench.choose.question import SORT, Question, SortQuestion
 
         if self.keys is not None or self.task == SORT:
@@ -83,9 +86,10 @@ class Asked:
         )
         if self.particles is None or per_cell is None:
             raise UserError("choose needs --particles N and --per-cell P, or --validate")
+        task = self.task or ("list" if self.neighbours and self.moved is None else None)
         return Question(
-            self.particles, per_cell, self.moved, self.task, self.distribution, self.order,
-            self.destination, called_from,
+            self.particles, per_cell, self.moved, task, self.distribution, self.order,
+            self.destination, called_from, "".join(compress("xyz", axes_in(self.periodic))),
         )  # fmt: skip
 
 
@@ -136,8 +140,9 @@ def choose(
     device: Annotated[
         str | None,
         opt(
-            "BACKEND",
-            "One of {backends}. Default: cuda if there are CUDA results.",
+            "DEVICE",
+            "A GPU by its name, such as H200, measured or not, or one of {backends}. Default: this"
+            " machine's GPU, otherwise the last to be measured.",
             among="backends",
         ),
     ] = None,
@@ -156,15 +161,12 @@ def choose(
 ) -> None:
     """Recommend a neighbour search or a key sort.
 
-    The evidence is shown; nothing is measured. Exit 0 with an answer, 2 on an error, 3 if the
-    answer is inconclusive or nothing was measured nearby.
+    The answer opens with the choice and what it may lose; nothing is measured. Exit 0 if no other
+    may be as fast, 2 on an error, 3 if another may be, or the input or the GPU was not measured.
     """
     require.one_process("choose")
     # Before NumPy is imported: threads of BLAS cost more than matrices this small.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    backends = values.among("backends")
-    if device not in (None, *backends):
-        raise UserError(f"--device takes {' or '.join(backends)}, not {device!r}")
     if validate:
         fields = {field.name for field in dataclasses.fields(Asked)}
         if given := [word for word in words_of(context, fields) if word.startswith("--")]:
@@ -175,13 +177,18 @@ def choose(
 
 
 def _validate(called_from: str, results: list[Path], device: str | None, as_json: bool) -> None:
-    """Print how good the advice is on inputs that were held out."""
+    """Print the cross-validation of the advice on each task."""
     from gpubench.choose import output
     from gpubench.choose.chooser import Chooser
+    from gpubench.choose.evidence import STUDY
     from gpubench.choose.question import CALLED_FROM, require_known
+    from gpubench.cli import choose_gpus
 
     require_known("called-from", called_from, CALLED_FROM)
-    chooser = Chooser.load(results, device)
+    unmeasured, known = choose_gpus.resolve(device, results, STUDY)
+    if unmeasured:
+        raise UserError(f"--device {device}: no such GPU was measured, so nothing can be validated")
+    chooser = Chooser.load(results, known)
     validations = chooser.cross_validate(called_from)
     if as_json:
         print_json(output.validations_as_json(validations, chooser))
@@ -194,39 +201,21 @@ def _answer(
 ) -> NoReturn:
     """Print the answer to a question; raise Exit with its status."""
     from gpubench.choose import output
-    from gpubench.choose.chooser import chooser_for
-    from gpubench.choose.question import SortQuestion
+    from gpubench.choose.question import NO_GRAPHS
+    from gpubench.cli import choose_gpus
     from gpubench.evidence.files import no_collection
 
     question = asked.question(called_from)
-    if isinstance(question, SortQuestion):
-        from gpubench.choose import sorts
-
-        answer = sorts.choose(question, results, device)
-    else:
-        with no_collection():  # nothing dies before the answer; to look takes a tenth of the time
-            chooser = chooser_for(question.its_task, called_from, results, device)
-            answer = chooser.choose(question)
+    with no_collection():  # nothing dies before the answer; to look takes a tenth of the time
+        answer, other_gpus = choose_gpus.answer(question, results, device)
     if as_json:
-        print_json(output.as_json(answer))
+        document = output.as_json(answer)
+        print_json(document | choose_gpus.as_json(other_gpus) if other_gpus else document)
     else:
-        if elsewhere := _elsewhere(answer.machine):
-            print(elsewhere)
-        print(output.sentence(answer))
+        print(choose_gpus.sentence(other_gpus) if other_gpus else output.sentence(answer))
+        for each in other_gpus.answers if other_gpus else ():
+            launched = ", as launched from Python" if NO_GRAPHS in each.warnings else ""
+            print(f"  on {each.machine.device}{launched}: {output.sentence(each)}")
         for line in output.evidence_lines(answer):
             print(f"  {line}")
-    raise typer.Exit(0 if answer.verdict == "chosen" else 3)
-
-
-def _elsewhere(machine: MachineName) -> str | None:
-    """Say that the evidence comes from a GPU that this machine does not have, or return None."""
-    from gpubench.base.gpus import gpu_names
-    from gpubench.choose.evidence import MAP, STUDY
-
-    here = gpu_names()
-    if machine.backend != "cuda" or not here or machine.device in here:
-        return None
-    return (
-        f"measured on {machine.device}, not on {here[0]}, where another may be fastest:"
-        f" `gpubench run {STUDY} --sweeps {MAP}` makes a map of this one"
-    )
+    raise typer.Exit(0 if answer.verdict == "chosen" and not other_gpus else 3)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from gpubench.base import messages
+from gpubench.base import messages, plugins
 from gpubench.base.errors import UserError
 from gpubench.base.numbers import read_whole
 from gpubench.base.roles import study_for
@@ -175,7 +176,13 @@ class Compared:
         from gpubench.compare.pairs import ComparedJob
 
         selection = {"quick": self.quick, "algorithms": names_in(self.algorithms)}
-        return ComparedJob.of(self.study or study_for("compare"), self.device, selection)
+        study = self.study or study_for("compare")
+        if self.study is None and os.environ.get(plugins.VARIABLE):
+            messages.say(
+                f"--add without --study: {study} is measured, gpubench's own study, and"
+                " nothing that you added: give --study FILE.toml"
+            )
+        return ComparedJob.of(study, self.device, selection)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Turn results and published numbers into HTML, Markdown, CSV and figures.
-
-Nothing here opens a device, so a report can be rebuilt anywhere.
-"""
+"""Turn results and published numbers into HTML, Markdown, CSV and figures, without a device."""
 
 from __future__ import annotations
 
@@ -23,12 +20,10 @@ def write(
     checks: Sequence[CheckResults] = (),
     calibrations: Sequence[Calibration] = (),
 ) -> Path:
-    """Write a report on all that is given, and return the path of its front page.
+    """Write a report, and return the path of its front page.
 
-    Pages load `gpubench.js` and pictures beside them, nothing else: `index.html`, `<study>.html`,
-    `simulations.html`, `checks.html`, `calibration.html` and `coverage.html`. Beside them are
-    `report.md` with `figures/`, and CSV, see `spreadsheets.files`. Raises UserError where the
-    folder belongs to others or cannot be written, see `folder.replace`.
+    Pages load only `gpubench.js` and the pictures beside them. Beside them are `report.md` with
+    `figures/`, and CSV, see `spreadsheets.files`. Raises UserError as `folder.replace` does.
     """
     folder.require_own(out)
     found = machines(results)

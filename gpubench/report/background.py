@@ -77,7 +77,7 @@ def _span(values: Iterable[float | None]) -> Item:
 
 
 def coverage_page(machines: Sequence[Machine]) -> Page:
-    """Return how often later runs fell inside; without sections where no two measured the same."""
+    """Count later runs inside earlier intervals; no sections without repeated measurements."""
     sections, told = [], []
     for machine in machines:
         tests, name = coverage(machine.runs), machine.device.name
@@ -114,7 +114,7 @@ def _coverage(tests: Sequence[Test]) -> Table:
 
 
 def calibration_page(found: Sequence[Calibration]) -> Page:
-    """Return how often comparisons of a code with itself were wrong, in the order given."""
+    """Show the false alarms of comparisons of a code with itself, in the order given."""
     alarms = "; ".join(
         f"{each.environment['device']['name']}: {percent(each.verdicts.false_alarms)} false alarms"
         for each in found

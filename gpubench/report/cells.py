@@ -1,7 +1,6 @@
-"""Cells: what was measured of one subject at one place in one mode, as the frame has it.
+"""Measurements of one subject (algorithm, form, parameters) at one place in one mode.
 
-A subject is an algorithm in one form with its parameters; a place is the values of every axis of
-its input.
+A place is the values of every axis of an input.
 """
 
 from __future__ import annotations
@@ -66,15 +65,14 @@ class InputAxes:
         return {name: value for name, value in self.as_kind.items() if name not in sizes()}
 
     def has(self, **axes: object) -> bool:
-        """Say whether it has these values."""
+        """Whether it has these values."""
         return all(self._told.get(name) == value for name, value in axes.items())
 
 
 class MeasurementRow:
     """A row of the frame: each column is an attribute, see `evidence.frame`.
 
-    Of a step of a simulation, `ranks` is 1 or more. ok: whether there is a time. modes: the rows
-    of the same subject and place by their modes, this one among them.
+    ranks: at least 1 for a simulation. modes: rows of this subject and place, this one included.
     """
 
     if TYPE_CHECKING:
@@ -94,7 +92,7 @@ class MeasurementRow:
         self.modes: dict[str, MeasurementRow] = {self.mode: self}
 
     def is_timed(self, mode: str) -> bool:
-        """Say whether there is a time in a mode."""
+        """Whether there is a time in a mode."""
         return mode in self.modes and self.modes[mode].ok
 
     @property
@@ -136,7 +134,7 @@ class MeasurementRow:
         return {name: value for name, value in outcome if type(value) in (int, float, str)}
 
     def unit_ms(self, unit: str) -> float:
-        """Return how many milliseconds one of a unit of published times is for this input."""
+        """Return a unit of published times in milliseconds, for this input."""
         return 0.001 * (self.records or 1) if unit == "us/record" else _UNITS_MS[unit]
 
     @property
@@ -164,7 +162,7 @@ class MeasurementRow:
         return None if self.ranks in (None, 1) else self.phase_share(*names)
 
     def phase_share(self, *names: str) -> float | None:
-        """Return which part of the time of all phases some of them take; None where unknown."""
+        """Return the fraction of all phases' time that some take; None where unknown."""
         total = sum(self.phases_ms.values())
         return sum(self.phases_ms.get(name, 0.0) for name in names) / total if total else None
 
@@ -176,22 +174,19 @@ class MeasurementRow:
 
 
 def overhead_ms(environment: Mapping[str, Any]) -> Mapping[str, float | None]:
-    """Return what a sample of nothing takes in each mode; older results know it of hot ones."""
+    """Return the time of an empty sample in each mode; older results know only hot ones."""
     older = {"hot": environment.get("empty_launch_ms")}
     known: Mapping[str, float | None] = environment.get("overhead_ms", older)
     return known
 
 
 def shown(cells: Iterable[MeasurementRow]) -> MeasurementRow:
-    """Return which of several modes is shown: what is wrong, else the first of MODES timed."""
+    """Select the headline mode: a wrong one, otherwise the first of MODES that was timed."""
     return min(cells, key=lambda cell: (STATUSES.index(cell.status), MODES.index(cell.mode)))
 
 
 def phases_of(cells: Sequence[MeasurementRow]) -> list[str]:
-    """Return the names of the phases of some steps, in the order in which they come.
-
-    What only some steps have comes behind what it follows there.
-    """
+    """Return the names of all phases in order; those of some steps follow their predecessor."""
     names: list[str] = []
     for found in sorted((cell.phases_ms for cell in cells), key=len, reverse=True):
         place = 0

@@ -26,7 +26,7 @@ from gpubench.report import (
 )
 from gpubench.report.cells import grouped
 from gpubench.report.machines import Machine, StudyRun
-from gpubench.report.pages import Page, Row, Section, Table, number, words
+from gpubench.report.pages import NOTHING, Page, Row, Section, Table, number, words
 from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
@@ -38,7 +38,13 @@ _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
 _LAUNCHED = "Compared as launched from Python: no CUDA graph was timed here."
 _BY_DEVICE = "Compared by device time (CUDA graph replay); what no graph holds, as launched."
-_GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More studies")
+_LEAD = "GPU neighbour search and cell lists for SPH, DPD and molecular dynamics."
+_GROUPS = (
+    "Whole steps of smoothed particle hydrodynamics (SPH) and dissipative particle dynamics (DPD)",
+    "Searches and libraries",
+    "The papers' tables",
+    "More studies",
+)
 _METHOD = (
     "Times are of the device, between events around the launches alone. Every answer is checked"
     " before it is timed and again after; a wrong one never has a time. Intervals are 95 % of the"
@@ -48,10 +54,7 @@ _METHOD = (
 
 
 class Told(NamedTuple):
-    """What a report says about one study on one machine; gist: the verdict in a short sentence.
-
-    link: of its place. sections: the first of them has the first figure.
-    """
+    """The verdict (gist) and sections of a study on one machine; link: their place."""
 
     run: StudyRun
     gist: str
@@ -79,29 +82,25 @@ def build(
     calibrated: Sequence[Calibration] = (),
 ) -> list[Page]:
     """Return all pages, the front page first; stems: see the function of that name."""
-    answered: list[Section] = []
-    first = None
-    by_machine: list[Section] = []
+    front: list[Section] = []
     slugs: list[str] = []
     told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
     for index, machine in enumerate(machines):
         slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
         slug += f"-{index}" if slug in slugs else ""  # of two devices
         slugs.append(slug)
-        own = []
+        alert, own, answers = _CPU if machine.is_cpu else "", [], []
         for run in machine.studies:
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
             if searches:
-                page, in_full = f"{stem}.html#{slug}-{stem}", first in (None, slug)
-                if found := _answers(machine, run, searches, slug, page, in_full):
-                    first = slug if in_full else first
-                    answered += found
+                answers += _answers(run, searches, slug, f"{stem}.html#{slug}-{stem}")
             own.append(_told(machine, run, searches, stem, slug))
             told[stem].append(own[-1])
-        alert = _CPU if machine.is_cpu else ""
         title = f"Studies on {machine.device.name}"
-        by_machine.append(Section(title=title, level=2, alert=alert, tables=_overview(own)))
+        studied = Section(title=title, level=2, alert=alert, tables=_overview(own, machine.is_cpu))
+        shown = [Section(alert=alert), *answers] if answers else []
+        front += _of(machine, machine.dates, [*shown, studied])
     studies = []
     for stem, own in told.items():
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
@@ -111,7 +110,6 @@ def build(
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
     table = Table("Beside the studies", ["Page", "What is found there"], leading)
-    front = [*answered, *by_machine]
     front += [Section(title=table.caption, level=2, tables=[table])] if others else []
     if machines:
         about = [background.machines_table(machines)]
@@ -122,35 +120,29 @@ def build(
     if not (machines or others):
         none = "There are no results to report on. Measure some with gpubench run STUDY."
         front.append(Section(alert=none))
-    title = "Which neighbour search?" if answered else "gpubench report"
-    return [Page("index", title, "", front), *studies, *others]
+    return [Page("index", "Which neighbour search?", _LEAD, front), *studies, *others]
 
 
-def _answers(
-    machine: Machine, run: StudyRun, searches: Searches, slug: str, page: str, in_full: bool
-) -> list[Section]:
-    """Return what the front page answers from a study, if it is one that answers.
+def _of(machine: Machine, dates: str, sections: Sequence[Section]) -> list[Section]:
+    """Mark sections as those of one machine."""
+    name = f"{machine.device.name}, {_BACK_ENDS[machine.device.backend]}, {dates}"
+    return [replace(each, machine=name) for each in sections]
 
-    In full, or in a line with what to take for each task.
-    """
-    tasks = run.study.views.answers if run.study.views else ()
-    figures = ((t, maps.figure(searches, t, f"{slug}-answer", _ANSWER_HEIGHT)) for t in tasks)
-    drawn = [(t, figure, search_pages.answer(searches, t)) for t, figure in figures if figure]
-    if not drawn:
-        return []
-    rules = "; ".join(f"{t}: take {found.take.lower()}" for t, _, found in drawn if found)
-    links = {
-        f"On {machine.device.name} {run.clock}, {run.dates}:"
-        f" {'all maps' if in_full or not rules else rules}": page
-    }
-    shown = [Section(alert=_CPU if machine.is_cpu else "", links=links)]
-    for task, figure, found in drawn if in_full else ():
-        section = Section(title=task.capitalize(), level=2, style="half", figures=[figure])
-        if found:
-            section = replace(section, verdict=f"Take {found.take}", tables=[found.costs])
-        where = [found.slower_at] if found and found.slower_at else []
-        shown.append(replace(section, sentences=where))
-    return shown
+
+def _answers(run: StudyRun, searches: Searches, slug: str, page: str) -> list[Section]:
+    """Return the front page's answers from a study; empty for most."""
+    shown = []
+    for task in run.study.views.answers if run.study.views else ():
+        figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
+        found = search_pages.answer(searches, task)
+        section = Section(title=task.capitalize(), level=2, style="half")
+        if figure and found:
+            choice, costs = found
+            where = [choice.slower_at] if choice.slower_at else []
+            verdict = f"Take {choice.take}: {choice.risk}"
+            section = replace(section, verdict=verdict, tables=[costs], sentences=where)
+        shown += [replace(section, figures=[figure])] if figure else []
+    return [*shown, Section(links={f"All maps {run.clock}, {run.dates}": page})] if shown else []
 
 
 def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Told:
@@ -191,12 +183,13 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         Section(title="What the paper says", sentences=published.claim(run)),
         last,
     ]
-    return Told(run, gist, f"{stem}.html#{place}", [each for each in shown if not each.is_empty])
+    kept = _of(machine, run.dates, [each for each in shown if not each.is_empty])
+    return Told(run, gist, f"{stem}.html#{place}", kept)
 
 
 def _sections(run: StudyRun, slug: str) -> list[Section]:
     table = run.study.published
-    drawn, alone = draw_all(charts(run, slug)), verdict.of_graphs(run)
+    drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)
     launched, launched_notes = tables.launched(run)
     kind = tables.kind(run)
@@ -204,7 +197,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [
-        Section(figures=drawn[:1], tables=first, sentences=[alone] if alone else ()),
+        Section(figures=drawn[:1], tables=first, sentences=verdict.wins(run)),
         Section(
             title=f"{run.study.table or 'The published table'}, published and measured",
             tables=beside,
@@ -219,11 +212,9 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     ]
 
 
-def _overview(told: Sequence[Told]) -> list[Table]:
-    """Return the published tables beside ours, and a table for each group of studies."""
-    rows = [row for each in told for row in published.overview(each.run, each.link)]
-    columns = ["Table", *published.HEADINGS]
-    found = [Table("Published and measured", columns, rows, [published.BELOW])]
+def _overview(told: Sequence[Told], is_cpu: bool) -> list[Table]:
+    """Return a table for each group of studies."""
+    found = []
     groups = grouped(told, _group)
     for group in (group for group in _GROUPS if group in groups):
         rows = []
@@ -231,13 +222,22 @@ def _overview(told: Sequence[Told]) -> list[Table]:
             counts = Counter(record.status for record in each.run.records)
             gone = [f"{counts[s]:,} {s}" for s in ("wrong", "failed", "skipped") if counts[s]]
             count = number(counts.total(), "{:,}".format, ", ".join(gone))
-            rows.append(Row(each.run.study.title, [words(each.gist), count], each.link))
-        found.append(Table(group, ["Study", "Fastest", "Measurements"], rows))
+            gist = f"{each.gist} {published.faster(each.run)}".strip()
+            rows.append(Row(each.run.study.title, [words(gist), count], each.link))
+            if pays := steps.pays(each.run):
+                rows.append(
+                    Row(
+                        f"Several {'CPUs' if is_cpu else 'GPUs'}",
+                        [words("; ".join(pays)), NOTHING],
+                        each.link,
+                    )
+                )
+        found.append(Table(group, ["Study", "Answer", "Measurements"], rows))
     return found
 
 
 def _group(told: Told) -> str:
     study = told.run.study
-    is_simulation = any(place.workload for place in told.run.by_place)
-    kinds = (study.published is not None, study.views is not None, is_simulation, True)
+    is_simulation = all(place.workload for place in told.run.by_place)
+    kinds = (is_simulation, study.views is not None, study.published is not None, True)
     return _GROUPS[kinds.index(True)]

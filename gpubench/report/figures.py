@@ -28,10 +28,7 @@ _MARKED_ALIKE = 8  # colours
 
 
 class Point(NamedTuple):
-    """One point of a line: low, high: ends of its interval; None where there is none.
-
-    told: what else is told where it is pointed at: share of the bound, and how to repeat it.
-    """
+    """A point of a line, with the ends of its interval or None; told: shown on hover."""
 
     x: float
     y: float
@@ -42,10 +39,9 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """One labelled line of a panel.
+    """A labelled line.
 
-    colour: index of its hue and marker, one for each algorithm; variant: index of its dashes, one
-    for each form. marked: whether each point has a marker.
+    colour: index of hue and marker, one per algorithm; variant: index of dashes, one per form.
     """
 
     label: str
@@ -81,10 +77,10 @@ class Plot(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """An axis: its label and how its values are written.
+    """An axis and how its values are written.
 
-    kind: "size" or "number" (logarithmic), "with zero" (logarithmic but for a first zero),
-        "linear", or "names" (values are indices).
+    kind: "size" and "number" are logarithmic, "with zero" too but for a first zero; "linear"; of
+    "names" values are indices.
     """
 
     label: str
@@ -103,10 +99,7 @@ class Captioned:
 
 @dataclass(frozen=True)
 class Chart(Captioned):
-    """A figure of lines: panels that share both axes; reference: a value that is marked.
-
-    Panels without a line of two points or more are left out.
-    """
+    """A figure of panels with the same axes and at least one line; reference: a marked value."""
 
     x: Scale
     y: Scale
@@ -134,9 +127,9 @@ class BarChart(Captioned):
 
 
 def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:
-    """Return a panel whose description has each line's last value.
+    """Describe a panel by each line's last value.
 
-    Of more lines than can be told apart it has those with the most points, of these the lowest.
+    Of more than MOST_LINES it keeps those with the most points, then the lowest.
     """
     if len(lines) > MOST_LINES:
         best = sorted(lines, key=lambda line: (-len(line.points), *sorted(line.y)))[:MOST_LINES]

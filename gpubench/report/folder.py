@@ -1,7 +1,4 @@
-"""The folder of a report: a report replaces and removes files of its own, and no others.
-
-A manifest in the folder lists them.
-"""
+"""The folder of a report: only files in its manifest are ever replaced or removed."""
 
 from __future__ import annotations
 
@@ -27,11 +24,10 @@ def require_own(out: Path) -> None:
 
 
 def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
-    """Make files, by their names, the report in a folder, and remove those of an earlier report.
+    """Replace the report in a folder by files, each whole or not at all, one report at a time.
 
-    Each file is replaced whole or not at all. Reports that are made at the same time take turns.
-    Raises UserError where a file cannot be written, and, before any is written, where one is in
-    the way that is no report's.
+    Raises UserError where a file cannot be written and, before writing, where a file is in the
+    way that belongs to no report.
     """
     with Lock(out / ".report.lock"):
         require_own(out)

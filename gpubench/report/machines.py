@@ -23,10 +23,7 @@ from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 @dataclass(eq=False)
 class StudyRun:
-    """What one machine measured in one study.
-
-    replaced: number of records of older code or failed attempts, which newer ones replace.
-    """
+    """One machine's measurements of a study; replaced: its older or failed records."""
 
     study: Study
     cells: dict[tuple[Variant, InputAxes], MeasurementRow]
@@ -44,10 +41,9 @@ class StudyRun:
 
     @property
     def dates(self) -> str:
-        """The day or days of what is shown, as `Machine.dates`."""
+        """When and from which commits what is shown was measured, as `Machine.dates`."""
         every = (each for cell in self.cells.values() for each in cell.modes.values())
-        timings = (cell.ranked.measurement.timings for cell in every)
-        return _dates({max(_day(timing.results) for timing in own) for own in timings})
+        return _dates([cell.ranked.measurement.timings[-1].results for cell in every])
 
     @cached_property
     def has_graphs(self) -> bool:
@@ -127,10 +123,7 @@ class StudyRun:
         return sorted(able, key=lambda cell: (cell.device_rank, cell.median_ms))
 
     def winner(self, cells: Collection[MeasurementRow]) -> Variant | None:
-        """Return the subject that is fastest at the most places of some timed cells, or None.
-
-        A tie goes to the subject that the study names first.
-        """
+        """Return the subject that is fastest at the most places, a tie in the study's order."""
         able = (cell for cell in cells if cell.device_rank is not None)
         by_place = grouped(able, lambda cell: cell.place)
         wins = Counter(
@@ -162,10 +155,7 @@ class StudyRun:
 
 
 class Machine(NamedTuple):
-    """One device of one machine, with every run on it, oldest first.
-
-    ranked: all measurements, see `rank`.
-    """
+    """One device of one machine with its runs, oldest first; ranked: see `rank`."""
 
     device: MeasuredDevice
     runs: list[Results]
@@ -179,8 +169,8 @@ class Machine(NamedTuple):
 
     @property
     def dates(self) -> str:
-        """The day or days of its runs: "on 2025-01-31", or "from ... to ..."."""
-        return _dates({_day(run) for run in self.runs})
+        """The days and commits of its runs: "on 2025-01-31, commit 0123456", or from ... to ...."""
+        return _dates(self.runs)
 
     @property
     def is_cpu(self) -> bool:
@@ -189,10 +179,7 @@ class Machine(NamedTuple):
 
 
 def machines(results: Sequence[Results]) -> list[Machine]:
-    """Group results by device, GPUs first, of these the one measured last.
-
-    Each cell has the one time that `pool` says.
-    """
+    """Group pooled results by device: GPUs first, the one measured last before others."""
     in_order = sorted(results, key=lambda each: started(each.environment))
     found = [_machine(device, runs) for device, runs in by_device(in_order).items()]
     found.sort(key=lambda machine: started(machine.environment), reverse=True)
@@ -222,10 +209,9 @@ def _machine(device: MeasuredDevice, runs: list[Results]) -> Machine:
 
 
 def _study_of(name: str, runs: Sequence[Results]) -> Study:
-    """Load a study; one that this version does not ship is read from the newest text in results.
+    """Load a study, one that is not shipped from the newest text in its results.
 
-    Where there is none, the study has a name alone. Where it cannot be read, it also has its title
-    and its question, or the reason: that of a problem outside the package needs nothing else.
+    Without a text it has a name alone; an unreadable one has its title and question, or the reason.
     """
     if name in registry.studies():
         return load_study(name)
@@ -243,13 +229,13 @@ def _study_of(name: str, runs: Sequence[Results]) -> Study:
     return Study(name, title, None, None, why, 0, None, (), ())
 
 
-def _day(result: Results) -> str:
-    return str(result.environment["started"])[:10]
-
-
-def _dates(days: Collection[str]) -> str:
-    first, last = min(days), max(days)
-    return f"on {first}" if first == last else f"from {first} to {last}"
+def _dates(runs: Sequence[Results]) -> str:
+    ends = (key(runs, key=lambda run: started(run.environment)).environment for key in (min, max))
+    (first, old), (last, new) = (
+        (e["started"][:10], str(e.get("commit") or "unknown")[:7]) for e in ends
+    )
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    return f"{when}, {f'commit {new}' if old == new else f'commits {old} to {new}'}"
 
 
 def _fewest_ranks(places: Sequence[InputAxes]) -> list[InputAxes]:

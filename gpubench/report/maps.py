@@ -1,7 +1,6 @@
 """Maps of the fastest: one tile an input, particles across, occupancy or moved share upwards.
 
-A tile reaches half-way to the next inputs measured in its row, at the ends one doubling.
-What lies beyond is left as ground. A switch chooses the distribution and order.
+Tiles reach half-way to the next input in their row, at the ends one doubling.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
-from gpubench.report.rankings import Race, Searches, moved_share, tied
+from gpubench.report.rankings import Searches, moved_share, tied
 from gpubench.report.vega import FigurePart
+from gpubench.report.verdict import Race
 
 Tile = dict[str, Any]  # what is shown and told of one input
 

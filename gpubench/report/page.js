@@ -4,6 +4,7 @@
   const config = "@config";
 
   async function draw(figure) {
+    figure.dataset.begun = "yes";
     const spec = JSON.parse(figure.querySelector("script").textContent);
     const place = figure.querySelector(".chart");
     const { view } = await vegaEmbed(place, spec, {
@@ -70,5 +71,30 @@
     if (rows > 1) sortable(table);
     if (rows > 10) filterable(table);
   }
-  for (const figure of document.querySelectorAll("figure:has(> .chart)")) draw(figure);
+
+  // One machine at a time, that of the address or the first; without scripts all are shown.
+  const owned = [...document.querySelectorAll("section[data-machine]")];
+  const choice = document.createElement("select");
+  choice.append(...[...new Set(owned.map((each) => each.dataset.machine))].map((each) => new Option(each)));
+  function show() {
+    for (const each of owned) each.hidden = each.dataset.machine !== choice.value;
+    for (const figure of document.querySelectorAll("section:not([hidden]) figure:has(> .chart)"))
+      if (!figure.dataset.begun) draw(figure);
+  }
+  function follow() {
+    const place = location.hash && document.querySelector(location.hash);
+    const named = place && place.closest("[data-machine]");
+    if (named) choice.value = named.dataset.machine;
+    show();
+    if (place) place.scrollIntoView();
+  }
+  if (choice.length > 1) {
+    const label = document.createElement("label");
+    label.append("Machine ", choice);
+    document.querySelector("nav")?.remove();  // of the machines
+    document.querySelector("header").append(label);
+    choice.addEventListener("change", show);
+    addEventListener("hashchange", follow);
+  }
+  follow();
 })();

@@ -10,12 +10,12 @@ from gpubench.report import formats
 from gpubench.report.vega import FigurePart
 
 T = TypeVar("T")
+_HALF, _LETTER, _PADDING = 480, 9, 16  # pixels of half a page, and in a table
 
 
 class Item(NamedTuple):
-    """One cell of a table.
+    """A cell. kind: "number", "words" (may wrap), or "none" (no time).
 
-    kind: "number", "words" (left-aligned, may wrap), or "none" (no time).
     detail: a second, smaller line; mark: a letter that the table's notes explain.
     """
 
@@ -66,10 +66,7 @@ class Table(NamedTuple):
         columns: Mapping[str, Callable[[T], Item | str]],
         notes: Sequence[str] = (),
     ) -> Table:
-        """Make a table with a row for each thing shown.
-
-        head, columns: each heading, and what stands below it; texts are numbers.
-        """
+        """Make a row for each item shown; columns: headings, and functions that write the cells."""
         rows = []
         for each in shown:
             made = (write(each) for write in columns.values())
@@ -79,9 +76,13 @@ class Table(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether no other table stands beside it."""
+        """Whether it may be too wide to share the page with another table."""
         first = self.rows[0].items if self.rows else ()
-        return len(self.columns) > 8 or any(item.kind == "words" for item in first)
+        cells = [[row.head, *(item.text + item.mark for item in row.items)] for row in self.rows]
+        heads = [max(heading.split() or [""], key=len) for heading in self.columns]
+        letters = sum(max(map(len, each)) for each in zip(heads, *cells, strict=True))
+        room = letters * _LETTER + len(heads) * _PADDING
+        return room > _HALF or any(item.kind == "words" for item in first)
 
 
 class Photo(NamedTuple):
@@ -93,17 +94,16 @@ class Photo(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A stretch of a page, in the order in which it is shown.
+    """A part of a page, in the order of its fields.
 
-    slug: its place, of those that a page lists, and the name of the picture's file.
-    verdict: a sentence in larger letters. links: their texts, and where they lead.
-    notes: said of all tables, of which those without rows are left out. command: does it again.
-    style: "half" (beside another) or "abreast" (its figures so).
+    slug: anchor in the contents, and file name of the picture. machine: one is shown at a time.
+    style: "half" (of the width) or "abreast" (figures beside each other). command: repeats it.
     """
 
     title: str = ""
     level: int = 3
     slug: str = ""
+    machine: str = ""
     style: str = ""
     alert: str = ""
     verdict: str = ""
@@ -125,10 +125,7 @@ class Section:
 
 
 class Page(NamedTuple):
-    """One HTML file, whose name begins with its stem, and a chapter of the Markdown.
-
-    lead: a sentence below the title.
-    """
+    """One HTML file, named by its stem, and a chapter of the Markdown."""
 
     stem: str
     title: str

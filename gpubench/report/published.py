@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpubench.evidence.ranking import MODES, Variant
@@ -11,7 +11,7 @@ from gpubench.report import formats, steps
 from gpubench.report.axes import AXES
 from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import Item, Row, Table, words
+from gpubench.report.pages import Item, Row, Table
 from gpubench.report.tables import TIMES, modes, timed, unit_name
 from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
@@ -21,10 +21,7 @@ _NOT_MEASURED = Item("not measured", "none")
 
 
 class Match(NamedTuple):
-    """A published value and what was measured of it, if anything: its cell and its value.
-
-    better: how many times better than published it is; None where that says nothing.
-    """
+    """A published value and its measurement; better: how many times better that is."""
 
     theirs: float
     cell: MeasurementRow | None
@@ -35,16 +32,12 @@ class Match(NamedTuple):
 Matches = Mapping[tuple[int, int], Match]  # by row and column
 
 
-def matches(
-    run: StudyRun, published: Published, *which: Forms, columns: Sequence[int] | None = None
-) -> list[Matches]:
-    """Return what was measured of a published table, or of columns of it: once for each `which`.
+def matches(run: StudyRun, published: Published, *which: Forms) -> list[Matches]:
+    """Match a published table with measurements, once for each `which`.
 
-    An algorithm stands beside its own columns alone, in the form that is given. All is in one mode,
-    the first in which the most of it was timed.
+    All are in one mode: the first of those in which the most was timed.
     """
-    columns = range(len(published.columns)) if columns is None else columns
-    every = list(itertools.product(range(len(published.rows)), columns))
+    every = list(itertools.product(range(len(published.rows)), range(len(published.columns))))
     cells = [[_cell(run, published, *at, forms) for at in every] for forms in which]
     known = [cell for found in cells for cell in found if cell is not None]
     mode = max(MODES, key=lambda mode: sum(cell.is_timed(mode) for cell in known))
@@ -74,7 +67,7 @@ def _cell(
 def _match(
     run: StudyRun, published: Published, at: tuple[int, int], cell: MeasurementRow | None
 ) -> Match:
-    """Return what was measured of the published value in a row and a column."""
+    """Match the published value in a row and a column with its measurement."""
     theirs = published.values[at[0]][at[1]]
     if cell is None or not cell.ok or not cell.median_ms:
         return Match(theirs, cell)
@@ -90,15 +83,14 @@ def _match(
 
 
 def column_algorithm(published: Published, index: int) -> str:
-    """Return which of our algorithms the numbers of a published column belong beside."""
+    """Return the algorithm that belongs beside a published column."""
     return published.algorithms[index] if published.algorithms else published.algorithm
 
 
 def variants(run: StudyRun, published: Published) -> tuple[Forms, Forms]:
-    """Return the forms that the paper describes, and the best, of each algorithm of its table.
+    """Return the paper's variant and the best, for each algorithm of its table.
 
-    The paper's is the first that a study names. None of an algorithm that was not measured in that
-    form: no other takes its place.
+    The paper's is the first that a study names, None where that was not measured.
     """
     swept = (subject for sweep in run.study.sweeps for subject in sweep.subjects)
     named = [(each.algorithm, each.form) for each in (*run.study.subjects, *swept)]
@@ -128,11 +120,7 @@ def as_published(published: Published) -> Table:
 
 
 def measured(run: StudyRun, published: Published) -> list[Table]:
-    """Return the published table as measured, each value with how much better it is.
-
-    Once for the forms that the paper describes and, where they are others, once for the best.
-    Empty where nothing of it was measured.
-    """
+    """Return the published table as measured: the paper's variants, and the best if others."""
     paper, best = variants(run, published)
     which = {"the paper's variant": paper, "the best variant": best}
     if paper == best:
@@ -147,13 +135,15 @@ def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> 
     if not every:
         return None
     marks, note = modes(match.cell for match in every)
-    columns = range(len(published.columns))
+    items = {at: _item(match, marks) for at, match in grid.items()}
+    columns = sorted({column for (_, column), item in items.items() if item != _NOT_MEASURED})
     rows = [
-        Row(AXES[published.row_axis].count(size), [_item(grid[row, i], marks) for i in columns])
+        Row(AXES[published.row_axis].count(size), [items[row, i] for i in columns])
         for row, size in enumerate(published.rows)
     ]
-    subjects = [forms[column_algorithm(published, i)] for i in columns]
+    subjects = [forms[column_algorithm(published, i)] for i in range(len(published.columns))]
     labels = [f": {run.labels[subject]}" if subject else "" for subject in subjects]
+    head, *heads = _columns(published, labels)
     notes = [note]
     notes += [steps.FRAME] if published.quantities else []
     if any(match.better for match in every):
@@ -161,7 +151,9 @@ def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> 
     used = dict.fromkeys(run.labels[match.cell.subject] for match in every if match.cell)
     shown = which if published.algorithms else f"{formats.listing(used)}, {which}"
     title = f"Measured: {shown}, {unit_name(run.unit)}"
-    return Table(title, _columns(published, labels), rows, notes)
+    gone = [name for i, name in enumerate(heads) if i not in columns]
+    notes += [f"Not measured: {formats.listing(gone)}."] if gone else []
+    return Table(title, [head, *(heads[i] for i in columns)], rows, notes) if columns else None
 
 
 def _item(match: Match, marks: Mapping[str, str]) -> Item:
@@ -200,10 +192,9 @@ def claim(run: StudyRun) -> list[str]:
 
 
 def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
-    """Divide each column of another algorithm by the nearest of the published algorithm.
+    """Divide other algorithms' columns by the nearest before, else after, of the published one.
 
-    Before it if there is one before, else after it: a table may hold both for several cards.
-    Returns all ratios as published, and those of the paper's variants measured here.
+    Returns the ratios as published, and those of the paper's variants measured here.
     """
     [grid] = matches(run, published, variants(run, published)[0])
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
@@ -217,54 +208,13 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     return theirs, [over.here / under.here for over, under in pairs if over.here and under.here]
 
 
-HEADINGS = ("Row", "Published", "Measured, variant of the paper", "Measured, best variant")
-BELOW = (
-    "Below each: the variant, its mode, one for a row, and how many times faster than published,"
-    " over all rows of its column."
-)
-
-
-def overview(run: StudyRun, link: str) -> Iterator[Row]:
-    """Yield a row for each algorithm of a published table: a value beside those measured."""
+def faster(run: StudyRun) -> str:
+    """Write how many times faster than published was measured; "" where nothing was."""
     published = run.study.published
-    if published is None:
-        return
-    which, rows = variants(run, published), range(len(published.rows))
-    for head, columns in _told_columns(published):
-        grids = matches(run, published, *which, columns=columns)
-        shown = columns[len(columns) // 2]  # of several values of an axis
-        last = max((row for row in rows if grids[1][row, shown].here is not None), default=rows[-1])
-        at = AXES[published.row_axis].say(published.rows[last])
-        if not (published.algorithms or published.quantities):
-            at += f", {AXES[published.column_axis].say(published.columns[shown])}"
-        unit = "frames/s" if published.quantities else unit_name(published.unit)
-        theirs = words(f"{published.texts[last][shown]} {unit}", published.device)
-        items = (_against(run, grid, grid[last, shown], unit) for grid in grids)
-        title = ": ".join(filter(None, (run.study.title, head)))
-        yield Row(title, [words(at), theirs, *items], link)
-
-
-def _told_columns(published: Published) -> Iterator[tuple[str, list[int]]]:
-    """Yield the columns that rows of the front page are of, and what tells them apart."""
-    if published.quantities:
-        for index, quantity in enumerate(published.quantities):
-            if quantity.what == "frames_per_s":
-                yield steps.way_of(quantity).label, [index]
-    elif published.algorithms:
-        for name in dict.fromkeys(published.algorithms):  # one card of several
-            index = published.algorithms.index(name)
-            yield str(published.columns[index]), [index]
-    else:
-        yield "", list(range(len(published.columns)))
-
-
-def _against(run: StudyRun, grid: Matches, match: Match, unit: str) -> Item:
-    if match.cell is None or match.here is None:
-        return words(_NOT_MEASURED.text)
-    better = [each.better for each in grid.values() if each.better is not None]
-    value = match.here
-    if unit.startswith("µs ") and value < 1e-3:
-        value, unit = 1e6 * value, f"ps {unit[3:]}"
-    how = f"{match.cell.how}{', older code' if match.cell.is_old else ''}"
-    label = f"{run.labels[match.cell.subject]}, {how}, {formats.span(better)}{TIMES}"
-    return words(f"{formats.significant(value)} {unit}", label)
+    found = matches(run, published, *variants(run, published)) if published else []
+    better = [[m.better for m in grid.values() if m.better is not None] for grid in found]
+    if not better or not all(better):
+        return ""
+    paper, best = map(formats.span, better)
+    said = f"The paper's variant is {paper} times as fast as published"
+    return f"{said}{f', the best {best}' if paper != best else ''}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,9 +13,7 @@ from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.report.cells import InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import ANSWERS
-
-# Equal work on one input: the fastest form of each algorithm, fastest first.
-Race = Sequence[MeasurementRow]
+from gpubench.report.verdict import Race
 
 
 def question(cell: MeasurementRow) -> str:
@@ -25,21 +23,18 @@ def question(cell: MeasurementRow) -> str:
 
 
 def moved_share(place: InputAxes) -> float | None:
-    """Return which share of the particles is in another cell than before."""
+    """Return the fraction of the particles that changed cells."""
     share: float | None = place.as_kind["moved"]
     return share
 
 
 def tied(race: Race) -> list[str]:
-    """Return what may be as fast as the winner."""
+    """Return the algorithms that may be as fast as the winner."""
     return [cell.subject.algorithm for cell in race[1:] if cell.device_is_first]
 
 
 class Contest(NamedTuple):
-    """The best of ours and the best of others in one race.
-
-    ratio: time of the other over that of ours, so that below 1 the other wins.
-    """
+    """The best of ours and of others in a race; ratio: the other's time over that of ours."""
 
     ours: MeasurementRow
     rival: MeasurementRow
@@ -58,14 +53,16 @@ class Searches:
 
     @cached_property
     def races(self) -> list[Race]:
-        """What was ranked together, in the order of tasks, then of inputs as measured."""
+        """The fastest variants of equal work, in the order of answers, tasks and inputs."""
         races = []
         for place in self.run.by_place:
             ranked = (cell for cell in self.run.ranked_at(place) if question(cell))
             for alike in grouped(ranked, lambda cell: cell.ranked.group).values():
                 forms = grouped(alike, lambda cell: cell.subject.algorithm)
                 races.append([own[0] for own in forms.values()])
-        return sorted(races, key=lambda race: list(TASKS).index(race[0].task))
+        first = self.run.study.views.answers if self.run.study.views else ()
+        order = list(dict.fromkeys([*first, *TASKS]))
+        return sorted(races, key=lambda race: order.index(race[0].task))
 
     @cached_property
     def by_question(self) -> dict[str, list[Race]]:
@@ -83,15 +80,12 @@ class Searches:
         return {r.algorithm for r in self.run.records if r.library is not None} - self.hybrids
 
     def ours(self, race: Race) -> list[MeasurementRow]:
-        """Return what is ours alone in a race, fastest first."""
+        """Return a race without libraries and hybrids, fastest first."""
         return [c for c in race if c.subject.algorithm not in self.rivals | self.hybrids]
 
     @cached_property
     def algorithms(self) -> list[str]:
-        """All algorithms, those with a race before others: by races won, then as in the study.
-
-        Their places here are their colours, the same in all maps and ratios of a page.
-        """
+        """All algorithms by races won, then as in the study; their indices are their colours."""
         wins = Counter(race[0].subject.algorithm for race in self.races)
         named = dict.fromkeys(subject.algorithm for subject in self.run.subjects)
         raced = {cell.subject.algorithm for race in self.races for cell in race}

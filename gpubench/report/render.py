@@ -32,7 +32,7 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
         said: set[str] = {""}
 
         def fresh(note: str) -> bool:
-            """Say whether a note is new on this page."""
+            """Whether a note is new on this page."""
             known = note in said
             said.add(note)
             return not known

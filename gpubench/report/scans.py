@@ -30,10 +30,7 @@ _ALWAYS = ("workload", "time_step")  # that a title names, beside sizes, where t
 
 
 class Scan(NamedTuple):
-    """The inputs that differ along one axis alone; title: what tells them from the others.
-
-    columns: the cells at each value, in the order of the subjects.
-    """
+    """Inputs that differ along one axis; title: what they share; columns: cells by value."""
 
     axis: str
     title: str
@@ -47,10 +44,7 @@ class Scan(NamedTuple):
 
 @lru_cache(maxsize=64)
 def scans(run: StudyRun) -> list[Scan]:
-    """Return the scans of a study: along the rows of its published table, numbers, then names.
-
-    Inputs that differ from no other along one axis alone are scans of one value.
-    """
+    """Return the scans along published rows, then numbers, then names; lone inputs last."""
     published = run.study.published
     first = published.row_axis if published else ""
     axes = sorted(set(AXES) - {*_APART}, key=list(AXES).index)

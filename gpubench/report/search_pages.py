@@ -4,101 +4,65 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from gpubench.evidence.ranking import Rule, best_rule, single_choices
 from gpubench.report import formats, maps, tables, verdict
-from gpubench.report.axes import AXES, between, describe, sizes, varying
+from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Chart, Curve, Point, Scale, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Row, Section, Table, number, words
-from gpubench.report.rankings import Race, Searches, moved_share, question
+from gpubench.report.rankings import Searches, moved_share, question
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
+from gpubench.report.verdict import Choice, Race, choose
 
-_MOST_SINGLE = 3  # choices that are told beside the rule
-_FEW = 2**16  # particles, of which comparisons are counted apart
 _USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
 
 
-class Choice(NamedTuple):
-    """What to take for a task, with how often that is known to be slower; where; what it costs."""
-
-    take: str
-    slower_at: str
-    costs: Table
-
-
-def answer(searches: Searches, task: str) -> Choice | None:
-    """Find the best rule of one line for a task, and what it and the best single choices cost.
-
-    None where no algorithm ran on every input. The best costs least in the worst case, then on
-    average, over all inputs where nothing moved.
-    """
+def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
+    """Return the choice for a task over all inputs where nothing moved, and its costs."""
     found = searches.by_question.get(task, [])
     races = [race for race in found if moved_share(race[0].place) is None]
-    races.sort(key=lambda race: race[0].place.count)
-    times = [
-        (race[0].place.count, {c.subject.algorithm: c.standing.time.median for c in race})
-        for race in races
-    ]
-    singles = single_choices(times)[:_MOST_SINGLE]
-    if not singles:
+    best = choose(races, lambda cell: cell.subject.algorithm) if races else None
+    if best is None:
         return None
-    best = best_rule(singles, [size for size, _ in times])
     rows = [
         Row(
             f"{rule.first} alone" if rule.up_to is None else "this rule",
             [
-                Item(f"{np.quantile(rule.costs, share):.2f}", strong=rule is best)
+                Item(f"{np.quantile(rule.costs, share):.2f}", strong=rule is best.rules[0])
                 for share in (0.5, 0.95, 1.0)
             ],
         )
-        for rule in (singles if best is singles[0] else [best, *singles])
+        for rule in best.rules
     ]
-    take = f"{best.first} at every size"
-    if best.up_to is not None:
-        take = f"{best.first} up to {formats.power(int(best.up_to))} particles, {best.above} above"
-    caption = f"Time of a choice over that of the fastest search, on {len(races)} inputs"
-    costs = Table(caption, ["Choice", "median", "95th percentile", "worst"], rows)
-    often, where = _slower(races, best)
-    return Choice(f"{take}: {often}", where, costs)
-
-
-def _slower(races: Sequence[Race], rule: Rule) -> tuple[str, str]:
-    """Say how often a rule is known to be slower than another choice, and where."""
-    taken = [
-        cell
-        for race in races
-        for cell in race
-        if cell.subject.algorithm
-        == (rule.first if rule.up_to is None or cell.place.count <= rule.up_to else rule.above)
-    ]
-    slower = [cell for cell in taken if cell.standing.ratio.low > 1]
-    if not slower:
-        return f"known slower on none of {len(races)} inputs", ""
-    worst = max(slower, key=lambda cell: cell.standing.ratio.value)
-    times = formats.ratio(worst.standing.ratio.value)
-    often = f"known slower on {len(slower)} of {len(races)} inputs, at worst {times}"
-    where = between((cell.place for cell in slower), sizes())
-    at = describe(worst.place, varying(cell.place for cell in taken))
-    return often, f"Slower at {where}; at worst at {at}."
+    caption = (
+        f"Time of a choice over that of the fastest search, on {len(best.rules[0].costs)} inputs"
+    )
+    return best, Table(caption, ["Choice", "median", "95th percentile", "worst"], rows)
 
 
 def gist(searches: Searches) -> str:
-    """Say whether a library wins, and what is wrong."""
-    wrong = {r.algorithm for r in searches.run.records if r.status == "wrong"}
-    said = f"Wrong on some inputs: {formats.listing(sorted(wrong))}." if wrong else ""
-    return " ".join(filter(None, (libraries_verdict(searches), said)))
+    """Write what to take for each question, its risk, and wrong answers."""
+    views = searches.run.study.views
+    found = {name: answer(searches, name) for name in searches.by_question}
+    first = [name for name in found if views and name in views.answers] or list(found)
+    parts = {
+        name.replace(": ", " of "): f"{choice[0].take}: {choice[0].risk}"
+        for name in first
+        if (choice := found[name])
+    }
+    said = verdict.told(parts, verdict.wrong(searches.run))
+    return said if parts else verdict.gist(searches.run)
 
 
 def sections(searches: Searches, slug: str) -> list[Section]:
-    """Return what the study's page shows, as far as there are records for it."""
+    """Return the sections of the study's page that have records."""
     drawn = draw_all([libraries_chart(searches, slug)])
-    beside = Section(title="Ours and libraries", figures=drawn)
+    said = libraries_verdict(searches)
+    beside = Section(title="Ours and libraries", figures=drawn, sentences=[said])
     views = searches.run.study.views
     if views is not None and views.first == "libraries":
         work = []
@@ -183,13 +147,8 @@ def _compared(searches: Searches, names: Collection[str], one: str, several: str
     said = f"Ours are first in {'all' if first == every else f'{first} of'} {every} comparisons"
     by_rival = Counter(each.rival.subject.algorithm for each in compared)
     named = formats.listing(f"{name} in {count}" for name, count in by_rival.most_common())
-    few = sum(each.ours.place.count <= _FEW for each in compared)
-    by_how = Counter(each.rival.how for each in compared)
-    how = formats.listing(f"{count} by {name}" for name, count in by_how.items())
-    said += (
-        f" with {several} ({named}; {few} of at most {formats.power(_FEW)} particles;"
-        f" {how.replace('by launched', 'as launched')})"
-    )
+    how = dict.fromkeys(each.rival.how for each in compared)
+    said += f" with {several} ({named}; {' or '.join(how)})"
     if unclear:
         tasks = formats.listing(dict.fromkeys(question(each.ours) for each in unclear))
         said += f"; inconclusive in {len(unclear)} ({tasks})"
@@ -245,6 +204,7 @@ def libraries_table(searches: Searches) -> Table:
         ("Algorithm", lambda own: own[0].subject.algorithm),
         {
             "Library": lambda own: words(own[0].record.library or formats.DASH),
+            "Its part": lambda own: words("its sort" if own[0].library_part else "all"),
             # The longest of all forms: others find done what one did first.
             "First call, ms": lambda own: number(
                 max((ms for c in own if (ms := c.record.first_call_ms) is not None), default=None)

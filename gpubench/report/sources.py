@@ -24,10 +24,9 @@ class Sources(NamedTuple):
 
 
 def sort_out(paths: Sequence[Path]) -> Sources:
-    """Read files, and every file of JSON in and below folders, each once.
+    """Read files, and all JSON in and below folders, each once.
 
-    Raises UserError for a file that is no results, no account of a simulation, no calibration,
-    and nothing that checks found, and for a folder without any.
+    Raises UserError for a file of none of these kinds, and for a folder without any.
     """
     by_kind = grouped(every_file(paths, "results", "gpubench run STUDY"), kind_of)
     accounts, checks, calibrations = (

@@ -21,13 +21,10 @@ _JSON = ("phases_ms", "clocks_sm_mhz")
 
 
 def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, bytes]:
-    """Return the CSV file of each study, compressed, which pandas reads as it is.
+    """Return each study's compressed CSV file, by its name: the frame, and more of the records.
 
-    It has the frame of measurements and what else their records hold: of samples, also of those set
-    aside, there is their number; lists of words are joined, and objects are JSON. The state of the
-    device before and after, and what algorithms declare, are in the results files alone.
-    stems: what the name of a study's file begins with. Columns that are empty in all of a study
-    are left out. The same results give the same bytes.
+    Samples are counted, lists of words joined, objects in JSON; empty columns are left out. The
+    same results give the same bytes.
     """
     table = frame_of(race for machine in machines for race in machine.ranked)
     if table.empty:

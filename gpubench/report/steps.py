@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
+from gpubench.evidence.crossover import FIRST, crossings
 from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
@@ -46,7 +48,7 @@ def ratio(one: float | None, several: float | None) -> float | None:
 
 @lru_cache(maxsize=64)
 def ways(run: StudyRun) -> tuple[Way, ...]:
-    """Return in which ways several ranks were timed."""
+    """Return the ways in which several ranks were timed."""
     places = [cell.place for cell in run.timed]
     found = {(p.ranks or 1, p.decomposition) for p in places if p.ranks not in (None, 1)}
     order = AXES["decomposition"].order([name for _, name in found])
@@ -70,16 +72,33 @@ def _shared(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], Measuremen
     }
 
 
+def pays(run: StudyRun) -> list[str]:
+    """Write above how many particles several ranks beat one, for the commonest winner."""
+    said: list[str] = []
+    if (subject := run.winner(run.timed)) is None:
+        return said
+    for way in ways(run):
+        ratios = {}
+        for size in sorted({cell.place.count for cell in run.timed}):
+            one, several = (find(run, subject, each, size) for each in (ALONE, way))
+            if one and several and (found := one.over(several)):
+                ratios[math.log2(size)] = found
+        for each in crossings(list(ratios), list(ratios.values())) if len(ratios) > 1 else ():
+            if each.faster_before == FIRST and each.low and each.high:
+                at = [formats.significant(2**e) for e in (each.at, each.low, each.high)]
+                said.append(
+                    f"{way.label}: pay above about {at[0]} particles (95 %: {at[1]} to {at[2]})"
+                )
+    return said
+
+
 def way_of(quantity: Quantity) -> Way:
     """Return how the steps of a published column were shared."""
     return Way(quantity.ranks or 1, quantity.decomposition)
 
 
 def comparison(run: StudyRun) -> Table:
-    """Return steps and frames on one rank and on several, by the number of particles.
-
-    Of the algorithm that is fastest on the most inputs; empty without several ranks and frames.
-    """
+    """Compare steps and frames on one rank and on several, for the commonest winner."""
     subject = run.winner(run.timed)
     sizes = sorted({cell.place.count for cell in run.timed})
     every = [(way, size) for size in sizes for way in (ALONE, *ways(run))]

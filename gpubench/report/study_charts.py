@@ -24,10 +24,7 @@ def charts(run: StudyRun, slug: str, axes: Collection[str] = AXES) -> list[Chart
 
 
 def _phases(run: StudyRun, slug: str) -> BarChart:
-    """Draw what each step is made of, with the fewest ranks: a panel for each input.
-
-    Inputs with one step alone share the panel of its subject.
-    """
+    """Draw the phases of each step: a panel for each input, or for each subject's inputs."""
     stepped = [c for c in run.timed if c.phases_ms and c.place.ranks == run.common["ranks"]]
     phases, by_place = phases_of(stepped), grouped(stepped, lambda cell: cell.place)
     names = varying(by_place)

@@ -99,10 +99,7 @@ def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
 
 
 def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table], list[str]]:
-    """Return the headline time of every subject along the scans, and the notes of the tables.
-
-    Scans whose times all stand in earlier tables are left out. bold: the column that says so.
-    """
+    """Return the times of every subject along the scans, each once, and the tables' notes."""
     lines: list[tuple[Scan, dict[Variant, list[MeasurementRow | None]]]] = []
     seen: set[int] = set()
     for scan in scans(run):
@@ -182,10 +179,9 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 
 
 def outcomes(run: StudyRun) -> list[Table]:
-    """Return what the subjects report beside their answers, as far as the study names it.
+    """Return what algorithms report beside their answers, as the study names it.
 
-    That is at the last value of the study's first scan, below the times there, and of steps at
-    each time step. Empty where nothing of it was reported.
+    At the last value of the first scan, and of steps at each time step.
     """
     first, *more = scans(run)
     last = first.axis != "time_step"
@@ -210,10 +206,14 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
         shown[f"{heading} per second, 10⁹"] = [_per_second(cell, name) for cell in cells]
     for name, heading in named.items():
         shown[heading] = [_reported(cell.reported.get(name)) for cell in cells]
-    rows = [Row(head, own) for head, own in shown.items() if {*own} - {NOTHING}]
-    columns = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
+    shown = {head: own for head, own in shown.items() if {*own} - {NOTHING}}
+    names = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
     if len(values) == 1:
-        columns = [run.labels[cell.subject] for cell in cells]
+        names = [run.labels[cell.subject] for cell in cells]
+    columns, rows = names, [Row(*row) for row in shown.items()]
+    if len(names) > len(shown):
+        turned = zip(*shown.values(), strict=True)
+        columns, rows = [*shown], [Row(*row) for row in zip(names, turned, strict=True)]
     where = [scan.title] if len(values) > 1 else [scan.title, axis.say(*values)]
     title = f"What the algorithms report at {', '.join(filter(None, where))}"
     return Table(title, ["", *columns], rows, [note])
@@ -258,7 +258,7 @@ def oddities(run: StudyRun) -> list[str]:
 
 
 def troubles(run: StudyRun) -> Table:
-    """Return what has no time, one row for each status and reason."""
+    """Return a row for each status and reason without a time."""
     records = [record for record in run.records if record.status != "ok"]
     groups = grouped(records, lambda record: (record.status, str(record.reason)))
     return Table.of(

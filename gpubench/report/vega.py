@@ -1,6 +1,5 @@
-"""Declared charts: figures as Vega-Lite through Altair, for a page and, as SVG, for Markdown.
+"""Figures as Vega-Lite through Altair, for pages and, as SVG, for Markdown (extra `report`).
 
-Altair and vl-convert are the extra `report`: only writing a report imports this module.
 A page loads `SCRIPT` once: Vega with all that it needs, and how charts look.
 """
 
@@ -31,7 +30,7 @@ HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _PADDING = 12  # pixels from the outermost points to the ends of an axis
-_LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
+_LEGEND_MARK, _CHARACTER = 36, 7.5  # pixels, in a legend
 _BAR, _BAR_LABEL = 20, 240  # pixels from bar to bar; of a label beside it at most
 # What is told of a point or a tile, by the name in its data.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "to repeat"}
@@ -57,7 +56,7 @@ CONFIG: dict[str, Any] = {
         "titleFontSize": 12, "titleFontWeight": "normal", "labelOverlap": "greedy",
         "labelSeparation": 6, "labelFlush": False,
     },
-    "axisX": {"grid": False, "titlePadding": 8},
+    "axisX": {"grid": False, "titlePadding": 8, "labelFlush": 2 * _PADDING},
     # The title of the y axis lies flat above it, where it is read without tilting the head.
     "axisY": {
         "domain": False, "ticks": False, "titleAngle": 0, "titleAlign": "left",
@@ -157,11 +156,10 @@ def finished(
     datasets: Mapping[str, Sequence[Mapping[str, Any]]],
     height: int | dict[str, int] = HEIGHT,
 ) -> dict[str, Any]:
-    """Return layers of Altair as a specification that is as wide as its place on a page.
+    """Make a specification of layers that is as wide as its place on a page.
 
-    titles: of the panels, of which that with the most rows is shown until another is chosen from
-    a list; the parameter `panel`, the last, is its index, as `p` is of each row. datasets: the
-    rows behind the names of `alt.NamedData`, those that every panel has first.
+    titles: of the panels; the parameter `panel`, the last, selects one by `p` of each row, at
+    first the fullest. datasets: rows by the names of `alt.NamedData`.
     """
     shown = Counter(row["p"] for row in next(iter(datasets.values())))
     first = max(range(len(titles)), key=lambda index: shown[index])
@@ -216,10 +214,7 @@ def _rows(chart: Chart) -> list[dict[str, Any]]:
 
 
 def shortened(rows: Sequence[dict[str, Any]]) -> str:
-    """Cut off what all commands of a chart begin with: it is most of a page.
-
-    Returns the expression that makes a command again of what is left, `c` of a row.
-    """
+    """Strip the prefix that all commands share; returns the expression that restores it."""
     commands = [row["command"] for row in rows if "command" in row]
     prefix = os.path.commonprefix(commands)  # noqa: RUF071 - of letters, not of paths
     for row in rows:
@@ -318,13 +313,16 @@ def _bars(chart: BarChart) -> dict[str, Any]:
     used = list(dict.fromkeys(str(row["k"]) for row in rows))
     hues = [colour(index) for index in range(len(used))]
     pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
+    room = alt.ExprRef(f"min({_BAR_LABEL}, 0.45 * (containerSize()[0] || {_DRAWN_WIDTH}))")
     bars = (
         alt.Chart(alt.NamedData("rows"))
         .transform_filter("datum.p == panel")
         .mark_bar(clip=True)
         .encode(
-            y=alt.Y("n:N", sort=None).axis(title=None, labelLimit=_BAR_LABEL, grid=False),
-            x=alt.X("v:Q", title=chart.label).axis(grid=True, tickCount=8).scale(nice=False),
+            y=alt.Y("n:N", sort=None).axis(title=None, labelLimit=room, grid=False),
+            x=alt.X("v:Q", title=chart.label)
+            .axis(grid=True, tickCount=8, titleAnchor="end")
+            .scale(nice=False),
             order="i:O",
             color=alt.Color("k:N").scale(domain=used, range=hues).legend(legend(used, _BAR_LABEL)),
             opacity=faded(0.15),

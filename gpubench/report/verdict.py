@@ -1,65 +1,168 @@
-"""The verdict on a study: what is fastest in how many cases, and where that changes."""
+"""The verdict on a study: what to take and what that risks, what won, and where that changes."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from gpubench.evidence.crossover import FIRST, crossings
 from gpubench.evidence.declared import EqualWork
-from gpubench.evidence.ranking import Variant
-from gpubench.report.axes import AXES
+from gpubench.evidence.ranking import Rule, Variant, best_rule, single_choices
+from gpubench.report import formats
+from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Row, Table, words
 from gpubench.report.scans import Scan, scans, words_of
 
-_MOST_TOLD = 3  # winners of a kind of answer
+# Equal work on one input, fastest first.
+Race = Sequence[MeasurementRow]
+_MOST_NAMED = 3  # winners of a kind of answer
+_MOST_SINGLE = 3  # choices beside the rule
+_COVERS = 0.75  # of the inputs of what was timed on the most: a choice was timed on as many
 _NO_WINNER = ("inconclusive", "only one measured")
 
 
-def gist(run: StudyRun) -> str:
-    """Say in one sentence what is fastest, of each kind of answer, on how many inputs.
+class Choice(NamedTuple):
+    """What to take, how often and where another is known to be faster, and all rules' costs."""
 
-    Where only one was measured, nothing is fastest.
+    take: str
+    risk: str
+    slower_at: str
+    rules: Sequence[Rule]
+
+
+def choose(races: Sequence[Race], name: Callable[[MeasurementRow], str]) -> Choice | None:
+    """Find the rule of one line that costs least in the worst case, then on average.
+
+    None where nothing ran on every input, or nothing is compared. name: what it chooses among.
     """
-    wins = _wins(run, "device_is_first")
-    if not wins:
-        return "Nothing was timed, so there is nothing to compare."
-    return f"Fastest {run.clock} of {_said(wins)}."
+    able = set.intersection(*({name(cell) for cell in race} for race in races))
+    compared = [race for race in races if len(race) > 1]
+    compared.sort(key=lambda race: race[0].place.count)
+    costs = [
+        (race[0].place.count, {name(c): c.standing.time.median for c in race}) for race in compared
+    ]
+    singles = [rule for rule in single_choices(costs) if rule.first in able][:_MOST_SINGLE]
+    if not singles:
+        return None
+    best, take = best_rule(singles, [size for size, _ in costs]), singles[0].first
+    if best.up_to is not None:
+        axis = next(n for n in counts() if getattr(races[0][0].place, n) is not None)
+        take = f"{best.first} up to {AXES[axis].say(best.up_to)}, {best.above} above"
+    rules = singles if best is singles[0] else [best, *singles]
+
+    def taken(race: Race) -> MeasurementRow:
+        is_first = best.up_to is None or race[0].place.count <= best.up_to
+        wanted = best.first if is_first else best.above
+        return next(cell for cell in race if name(cell) == wanted)
+
+    return Choice(take, *_slower(compared, taken), rules)
 
 
-def of_graphs(run: StudyRun) -> str:
-    """Say the same of graphs alone, where what was launched leaves more of it open."""
-    alone = _wins(run.only(lambda cell: cell.is_timed("graph"), "graph"), "is_first")
-    every = _wins(run, "device_is_first")
-    unclear = [sum(each["inconclusive"] for each in wins.values()) for wins in (alone, every)]
-    return f"By graph replay alone, of {_said(alone)}." if alone and unclear[0] < unclear[1] else ""
+def _slower(races: Sequence[Race], take: Callable[[Race], MeasurementRow]) -> tuple[str, str]:
+    """Say how often what is taken is known to be slower than another choice, and where."""
+    taken = [take(race) for race in races]
+    slower = [cell for cell in taken if cell.standing.ratio.low > 1]
+    if not slower:
+        alone = sum(race[1].standing.ratio.low > 1 for race in races)
+        every = "fastest on all" if alone == len(races) else "known slower on none of"
+        return f"{every} {len(races)} inputs".replace("all 1 inputs", "the one input"), ""
+    worst = max(slower, key=lambda cell: cell.standing.ratio.value)
+    times = formats.ratio(worst.standing.ratio.value)
+    often = f"known slower on {len(slower)} of {len(races)} inputs, at worst {times}"
+    where = between((cell.place for cell in slower), sizes())
+    at = describe(worst.place, varying(cell.place for cell in taken))
+    return often, f"Slower at {where}; at worst at {at}."
 
 
-def _wins(run: StudyRun, first: str) -> dict[EqualWork, Counter[str]]:
-    """Count on how many inputs each is first. first: the column that says so."""
-    wins: dict[EqualWork, Counter[str]] = {}
+def gist(run: StudyRun) -> str:
+    """Write what to take for each kind of answer and workload, its risk, and wrong answers."""
+    if not (groups := _races(run)):
+        return told({}, "Nothing was timed, so there is nothing to compare.", wrong(run))
+    kinds, workloads = ({*each} for each in zip(*groups, strict=True))
+    every = {c.subject.algorithm for races in groups.values() for race in races for c in race}
+    parts = {}
+    for (group, workload), races in groups.items():
+        if not (compared := [race for race in races if len(race) > 1]):
+            continue
+        kind = words_of(group, kinds) if len(kinds) > 1 else ""
+        where = ", ".join(filter(None, (kind, workload if len(workloads) > 1 else "")))
+        named = {c.subject.algorithm for race in compared for c in race}
+        is_alone = len(kinds) == 1 == len(named) < len(every)
+        where += f" (only {named.pop()} was measured)" if is_alone else ""
+        parts[where] = _usual(run, compared)
+    none = "" if parts else "Only one choice was measured for each kind of answer."
+    return told(parts, none, wrong(run))
+
+
+def told(parts: Mapping[str, str], *more: str) -> str:
+    """Join what to take, by what for, to sentences."""
+    said = "; ".join(
+        f"for {what} take {take}" if what else f"take {take}" for what, take in parts.items()
+    )
+    return " ".join(filter(None, (f"{said[0].upper()}{said[1:]}." if said else "", *more)))
+
+
+def _usual(run: StudyRun, races: Sequence[Race]) -> str:
+    """Name what costs least on average, of what ran nearly everywhere, with its risk there."""
+    costs: dict[Variant, list[float]] = {}
+    for cell in (cell for race in races for cell in race):
+        costs.setdefault(cell.subject, []).append(math.log(cell.standing.ratio.value))
+    least = _COVERS * max(map(len, costs.values()))
+    able = {subject: sum(own) / len(own) for subject, own in costs.items() if len(own) >= least}
+    best = min(able, key=lambda subject: able[subject])
+    own = [race for race in races if any(cell.subject == best for cell in race)]
+    risk, _ = _slower(own, lambda race: next(c for c in race if c.subject == best))
+    gone = f", not measured on {len(races) - len(own)} more" if len(own) < len(races) else ""
+    return f"{run.labels[best]}: {risk}{gone}"
+
+
+def _races(run: StudyRun) -> dict[tuple[EqualWork, str], list[Race]]:
+    races: dict[tuple[EqualWork, str], list[Race]] = {}
     for place in run.by_place:
         for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
-            tied = [run.labels[cell.subject] for cell in cells if getattr(cell, first)]
-            found = tied[0] if len(tied) == 1 else _NO_WINNER[len(cells) == 1]
-            wins.setdefault(group, Counter())[found] += 1
-    return wins
+            races.setdefault((group, place.workload or ""), []).append(cells)
+    return races
+
+
+def wrong(run: StudyRun) -> str:
+    """Name what gave wrong answers, on which input, and how the first was wrong; "" for none."""
+    bad = [cell for cell in run.cells.values() if cell.status == "wrong"]
+    parts = []
+    for name, own in grouped(bad, lambda cell: cell.subject.algorithm).items():
+        odd = [n for n in AXES if all(getattr(c.place, n) != run.common[n] for c in own)]
+        found = own[0].ranked.measurement.results.environment["device"]
+        where = between((c.place for c in own), [n for n in odd if n not in sizes()] or sizes())
+        reason = str(own[0].record.reason).partition(";")[0]
+        parts.append(f"{name}, {where}, on a {'CPU' if found.get('is_cpu') else 'GPU'} ({reason})")
+    return f"Wrong: {'; '.join(parts)}." if parts else ""
+
+
+def wins(run: StudyRun) -> list[str]:
+    """Count on how many inputs each is fastest, for each kind of answer."""
+    found: dict[EqualWork, Counter[str]] = {}
+    for (group, _), races in _races(run).items():
+        for race in races:
+            tied = [run.labels[cell.subject] for cell in race if cell.device_is_first]
+            name = tied[0] if len(tied) == 1 else _NO_WINNER[len(race) == 1]
+            found.setdefault(group, Counter())[name] += 1
+    return [f"Fastest {run.clock} of {_said(found)}."] if found else []
 
 
 def _said(wins: Mapping[EqualWork, Counter[str]]) -> str:
     said = []
-    for group, counts in wins.items():
+    for group, own in wins.items():
         answer = f"{words_of(group, wins)}, " if len(wins) > 1 else ""
-        winners = Counter({name: n for name, n in counts.items() if name not in _NO_WINNER})
-        told = dict(winners.most_common(_MOST_TOLD))
+        winners = Counter({name: n for name, n in own.items() if name not in _NO_WINNER})
+        told = dict(winners.most_common(_MOST_NAMED))
         told["others"] = winners.total() - sum(told.values())
-        told |= {name: counts[name] for name in _NO_WINNER}
+        told |= {name: own[name] for name in _NO_WINNER}
         cases = ", ".join(f"{name} in {count}" for name, count in told.items() if count)
-        said.append(f"{answer}{counts.total()} cases: {cases}")
+        said.append(f"{answer}{own.total()} cases: {cases}")
     return "; of ".join(said)
 
 

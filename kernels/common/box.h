@@ -159,7 +159,7 @@ __device__ __forceinline__ int is_in_cell(GLOBAL const Box *box, uint4 p, int x,
 }
 #endif
 
-/* Where a list of neighbours keeps its k-th: GPUs want those of neighbouring threads together. */
+/* Where a list of neighbours keeps its k-th: on a GPU, neighbouring threads should read neighbouring words. */
 #if LIST_BY_PARTICLE
 #define LIST_ITEM(i, k) ((int64)(i)*ROOM + (k))
 #else

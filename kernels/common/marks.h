@@ -30,8 +30,8 @@ __device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *positions, fl
     return bits & 0xffffffffu >> (32 - many);
 }
 
-/* A piece of a row, of which a row that wraps has two, and its shift along x. With HALF particles up to `own` are left
-   out. */
+/* A contiguous piece of a row (a row that wraps has two), and its shift along x. With HALF, particles up to `own` are
+   skipped. */
 typedef struct Piece {
     int begin, end;
     float shift_x;

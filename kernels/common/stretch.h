@@ -44,8 +44,8 @@ __device__ __forceinline__ int is_near(float4 p, float4 q, float shift_x, float 
 }
 
 #ifdef STEP
-/* By how much squares of distances exceed that of the cutoff: the sign says which candidates are near. Few rows are
-   images, so that most pay for no shift. */
+/* Squared distances minus the squared cutoff: negative for neighbours. Few rows are images, so most rows add no
+   shift. */
 __device__ __forceinline__ void excesses(float4 p, const float4 *q, float shift_x, float shift_y, float shift_z,
                                          float cutoff2, float *over)
 {
@@ -61,8 +61,8 @@ __device__ __forceinline__ void excesses(float4 p, const float4 *q, float shift_
 }
 #endif
 
-/* What of a row of cells may be neighbours of a particle. Cells that follow each other along x are
-   one stretch of the sorted particles; past the end of a periodic row there is another. */
+/* The candidates of a particle in a row of cells. Successive cells along x are one stretch of the
+   sorted particles; a row that continues past a periodic end has a second stretch. */
 typedef struct Stretch {
     int begin, end, far_begin, far_end;
 } Stretch;
@@ -72,8 +72,8 @@ __device__ __forceinline__ int length_of(Stretch s)
     return s.end - s.begin + (PERIODIC ? s.far_end - s.far_begin : 0);
 }
 
-/* How far a particle is, at least, from the cells before it along an axis, and from those behind.
-   `slack` is what rounding may have taken from a distance. */
+/* Least distance of a particle to the cells before it along an axis, and to the cells behind it.
+   `slack` bounds the rounding error of a distance. */
 __device__ __forceinline__ void gaps(GLOBAL const Grid *grid, int axis, int cell, float coordinate,
                                      float slack, float *before, float *behind)
 {

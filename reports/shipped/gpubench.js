@@ -7,9 +7,10 @@ ${l}`);}return c;}(t1,"",0);}function n1(n,t,e){return n.fields=t||[],n.fname=e,
 // Charts, and tables that sort and filter. `vegaEmbed` is of the bundle before this.
 (() => {
   "use strict";
-  const config = {"background": "transparent", "font": "system-ui, -apple-system, \"Segoe UI\", Roboto, Arial, sans-serif", "view": {"stroke": "transparent", "fill": "var(--raised)"}, "autosize": {"type": "fit-x", "contains": "padding", "resize": true}, "axis": {"labelColor": "var(--ink)", "titleColor": "var(--ink)", "domainColor": "var(--soft)", "tickColor": "var(--soft)", "gridColor": "var(--rule)", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelOverlap": "greedy", "labelSeparation": 6, "labelFlush": false}, "axisX": {"grid": false, "titlePadding": 8}, "axisY": {"domain": false, "ticks": false, "titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": 0, "titleY": -8}, "legend": {"orient": "bottom", "title": null, "labelColor": "var(--ink)", "labelFontSize": 12, "labelLimit": 290, "symbolStrokeWidth": 2, "offset": 12, "rowPadding": 4, "columnPadding": 14, "symbolOpacity": 1}, "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13, "frame": "group"}, "text": {"color": "var(--ink)", "fontSize": 11}};
+  const config = {"background": "transparent", "font": "system-ui, -apple-system, \"Segoe UI\", Roboto, Arial, sans-serif", "view": {"stroke": "transparent", "fill": "var(--raised)"}, "autosize": {"type": "fit-x", "contains": "padding", "resize": true}, "axis": {"labelColor": "var(--ink)", "titleColor": "var(--ink)", "domainColor": "var(--soft)", "tickColor": "var(--soft)", "gridColor": "var(--rule)", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelOverlap": "greedy", "labelSeparation": 6, "labelFlush": false}, "axisX": {"grid": false, "titlePadding": 8, "labelFlush": 24}, "axisY": {"domain": false, "ticks": false, "titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": 0, "titleY": -8}, "legend": {"orient": "bottom", "title": null, "labelColor": "var(--ink)", "labelFontSize": 12, "labelLimit": 290, "symbolStrokeWidth": 2, "offset": 12, "rowPadding": 4, "columnPadding": 14, "symbolOpacity": 1}, "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13, "frame": "group"}, "text": {"color": "var(--ink)", "fontSize": 11}};
 
   async function draw(figure) {
+    figure.dataset.begun = "yes";
     const spec = JSON.parse(figure.querySelector("script").textContent);
     const place = figure.querySelector(".chart");
     const { view } = await vegaEmbed(place, spec, {
@@ -76,5 +77,30 @@ ${l}`);}return c;}(t1,"",0);}function n1(n,t,e){return n.fields=t||[],n.fname=e,
     if (rows > 1) sortable(table);
     if (rows > 10) filterable(table);
   }
-  for (const figure of document.querySelectorAll("figure:has(> .chart)")) draw(figure);
+
+  // One machine at a time, that of the address or the first; without scripts all are shown.
+  const owned = [...document.querySelectorAll("section[data-machine]")];
+  const choice = document.createElement("select");
+  choice.append(...[...new Set(owned.map((each) => each.dataset.machine))].map((each) => new Option(each)));
+  function show() {
+    for (const each of owned) each.hidden = each.dataset.machine !== choice.value;
+    for (const figure of document.querySelectorAll("section:not([hidden]) figure:has(> .chart)"))
+      if (!figure.dataset.begun) draw(figure);
+  }
+  function follow() {
+    const place = location.hash && document.querySelector(location.hash);
+    const named = place && place.closest("[data-machine]");
+    if (named) choice.value = named.dataset.machine;
+    show();
+    if (place) place.scrollIntoView();
+  }
+  if (choice.length > 1) {
+    const label = document.createElement("label");
+    label.append("Machine ", choice);
+    document.querySelector("nav")?.remove();  // of the machines
+    document.querySelector("header").append(label);
+    choice.addEventListener("change", show);
+    addEventListener("hashchange", follow);
+  }
+  follow();
 })();

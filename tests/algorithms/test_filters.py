@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpubench import registry
-from gpubench.base.errors import DeviceUnavailable, NotSupported
-from gpubench.devices import open_device
-from gpubench.devices.base import Device
+from gpubench.base.errors import NotSupported
 from gpubench.primitives.filters import FILTERS, BitonicStepsFilter, Stream
 from gpubench.problems.stream_filter.contract import StreamFilter
 
@@ -36,16 +33,6 @@ FORMS = [
 every_form = pytest.mark.parametrize(("device", "cls", "form"), FORMS, indirect=["device"])
 every_kind = pytest.mark.parametrize("nulls", ["infinity", "predicate"])
 both_sizes = pytest.mark.parametrize("record_bytes", [4, 16])
-
-
-@pytest.fixture(scope="module")
-def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    try:
-        opened = open_device(request.param)
-    except DeviceUnavailable as reason:
-        pytest.skip(str(reason))
-    with opened:
-        yield opened
 
 
 def draw(

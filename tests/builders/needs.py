@@ -21,7 +21,6 @@ INSTALL = {
     "git": "apt-get install git",
     "mpi4py and mpirun": "pip install 'gpubench-particles[mpi]'",
     "python-fcl and trimesh": "pip install 'gpubench-particles[meshes]'",
-    "the libraries": "pip install 'gpubench-particles[rivals]'",
     "two NVIDIA GPUs": "run on such a machine",
 }
 # Markers that a run may leave out, and what to call to run those tests.

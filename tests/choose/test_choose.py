@@ -22,6 +22,7 @@ from gpubench.base.errors import UserError
 from gpubench.choose import evidence, output
 from gpubench.choose.chooser import Chooser, chooser_for
 from gpubench.choose.evidence import InputPoint, Setting
+from gpubench.choose.model import Margin, Risk, TimeEstimate, TimeModel
 from gpubench.choose.question import Question
 from gpubench.choose.surface import basis, corners, solution
 from gpubench.evidence.pooling import pool
@@ -89,16 +90,19 @@ def test_where_two_cross_it_cannot_tell_between_them():
     assert {answer.best.subject.algorithm, *tied(answer)} == set(LAWS)
     said = output.sentence(answer)
     assert said.startswith(f"use {answer.best.subject.label}: about ")
-    assert f"; inconclusive: {answer.margins[0].other.subject.label} (" in said
+    assert "; expected loss against the best below 0.1 %, at worst 0." in said
+    tie = output.evidence_lines(answer)[1]
+    assert tie.startswith(f"may be as fast: {answer.margins[0].other.subject.label}: ")
 
 
 def test_ratios_have_three_digits_also_where_these_are_zeros():
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
     closest = answer.margins[0]._replace(ratio=1.0001, low=0.9994, high=1.0004)
-    said = output.sentence(replace(answer, margins=[closest]))
-    assert " (1.00 times as long, 0.999 to 1.00)" in said
+    lines = output.evidence_lines(replace(answer, margins=[closest]))
+    assert ", 1.00 times as long, 0.999 to 1.00; " in lines[1]
     far = closest._replace(ratio=14.04, low=13.96, high=math.inf)
-    assert " takes 14.0 times as long, 14.0 to ?" in output.sentence(replace(answer, margins=[far]))
+    lines = output.evidence_lines(replace(answer, margins=[far]))
+    assert ", 14.0 times as long, 14.0 to ?; " in lines[2]
 
 
 def test_what_was_measured_nearest_has_its_distance():
@@ -555,7 +559,7 @@ def test_the_newest_code_counts_and_its_timings_are_pooled():
         record("a", 4.0, 4096, 4, sweep="spread", width=0.1),
         started="2026-02-01T00:00:00Z",
     )
-    place = InputPoint(4096, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
+    place = InputPoint(4096, 4.0, None, Setting("uniform", "random", None, ""))
     (found,) = table([old, new]).values()
     measured = found[place]
     assert (measured.median_ms, measured.low_ms, measured.high_ms) == pytest.approx(
@@ -593,7 +597,7 @@ def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
     assert not any(change.winner.algorithm == "seldom" for change in answer.changes)
     # Held out, it is asked where it was not measured, too, and is not taken there.
     model, _ = found.known("count")
-    place = InputPoint(2**17, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
+    place = InputPoint(2**17, 4.0, None, Setting("uniform", "random", None, ""))
     guesses = model.held_out[:, model.places.index(place)]
     held = dict(zip(names(model.subjects), guesses, strict=True))
     assert held["seldom"] == pytest.approx(1.1 * held["a"])
@@ -620,7 +624,7 @@ def test_only_the_newest_code_counts_and_the_rest_is_named():
     assert not any("older code" in each for each in Chooser(new).choose(answer.question).warnings)
 
 
-def test_the_first_of_those_that_may_be_as_fast_has_its_figures():
+def test_ties_have_their_figures_before_what_is_slower():
     """A margin that is known may be the smaller one."""
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
     open_one = answer.tied[0]
@@ -632,16 +636,11 @@ def test_the_first_of_those_that_may_be_as_fast_has_its_figures():
         other = open_one.other._replace(subject=subject)
         return open_one._replace(other=other, ratio=1.001, low=1.0001)
 
-    first = known("list")
-    said = output.sentence(replace(answer, margins=[first, *answer.margins]))
-    high = f"{first.high:.2f}"
-    assert f"; {first.other.subject.label} takes 1.00 times as long, 1.00 to {high}; " in said
-    assert f"inconclusive: {label} (" in said
-    # Two that are faster have their lines first, and it has its own all the same.
-    crowded = replace(answer, margins=[first, known("build"), *answer.margins])
+    crowded = replace(answer, margins=[known("list"), known("build"), *answer.margins])
     lines = output.evidence_lines(crowded)
-    assert [line[: line.index(":")] for line in lines[:4]] == ["fastest", "then", "then", "then"]
-    assert lines[3].startswith(f"then: {label}: ")
+    words = [line.split(":")[0] for line in lines[1:5]]
+    assert words == ["may be as fast", "fastest", "then", "then"]
+    assert lines[1].startswith(f"may be as fast: {label}: ")
 
 
 def test_of_several_machines_the_one_with_cuda_counts():
@@ -669,7 +668,7 @@ def test_default_results_are_ones_own_before_those_that_came_along(monkeypatch, 
     cpu = {"backend": "opencl", "name": "A CPU"}
     write(own, [record("a", 2.0, 4096, 4, device="opencl")], device=cpu)
     assert Chooser.load().files == [own]
-    assert Chooser.load(backend="cuda").files == [came / "nvidia-h200" / name]
+    assert Chooser.load(device="cuda").files == [came / "nvidia-h200" / name]
 
 
 def test_of_several_gpus_the_default_is_the_one_here_or_the_latest(monkeypatch, tmp_path, gpus):
@@ -726,20 +725,194 @@ def valid(text):
     return document
 
 
-def test_evidence_of_another_gpu_is_said_first(choose, shipped, gpus):
-    question = ("--particles", 30_000, "--per-cell", 3)
-    _, plain, _ = choose(*question)
-    gpus.append("A GPU")
-    assert choose(*question)[1] == plain
-    gpus[:] = ["Another GPU"]
-    first, rest = choose(*question)[1].split("\n", 1)
-    assert first.startswith("measured on A GPU, not on Another GPU")
-    assert "`gpubench run regimes --sweeps map`" in first
-    assert rest == plain
+@pytest.fixture
+def two_gpus(monkeypatch, tmp_path):
+    """Results of two GPUs: they agree below 2^17 particles, above on the second `never` wins."""
+    monkeypatch.setattr(paths, "measured_folder", lambda: tmp_path / "came")
+    monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: tmp_path)
+    second = THREE | {
+        "never": lambda n, p: (2 if n < CROSSING else 0.1) * LAWS["quick-to-start"](n, p)
+    }
+    for name, day, laws in (("Maker G1 80GB", "2", THREE), ("Maker G2", "1", second)):
+        write(
+            tmp_path / "came" / day / "2026-01-31-abc1234-regimes.json",
+            grid(laws, SIZES, OCCUPANCIES),
+            device={"backend": "cuda", "name": name},
+            machine=name.lower().replace(" ", "-"),
+            started=f"2026-01-0{day}T00:00:00Z",
+        )
+
+
+AGREED = ("--particles", 30_000, "--per-cell", 3)
+ELSEWHERE = "Maker G9 was not measured: `gpubench run regimes --sweeps map` there measures it"
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_of_a_gpu_that_was_not_measured_it_says_what_the_others_agree_on(
+    choose, two_gpus, gpus, is_here
+):
+    """It is this machine's, or named; nothing that others do makes the answer one about it."""
+    gpus[:] = ["Maker G9"] if is_here else []
+    named = () if is_here else ("--device", "Maker G9")
+    status, out, _ = choose(*AGREED, *named)
+    first, *rest = out.splitlines()
+    both = (
+        "quick-to-start count, the choice on every GPU measured there: Maker G1 80GB and Maker G2"
+    )
+    assert (status, first) == (3, f"use {both}; {ELSEWHERE}")
+    starts = ("  on Maker G1 80GB", "  on Maker G2")
+    for line, start in zip(rest, starts, strict=False):
+        assert line.startswith(
+            f"{start}, as launched from Python: use quick-to-start count: about "
+        )
+    status, out, _ = choose("--particles", 2**20, "--per-cell", 3, *named)
+    differs = "quick-in-the-end count on Maker G1 80GB and never count on Maker G2"
+    assert status == 3
+    assert out.startswith(f"inconclusive: the choice differs between GPUs, {differs}; {ELSEWHERE}")
+    document = valid(choose(*AGREED, *named, "--json")[1])
+    assert (document["verdict"], document["sentence"]) == (
+        "cannot tell",
+        f"use {both}; {ELSEWHERE}",
+    )
+    assert document["unmeasured"]["name"] == "Maker G9"
+    devices = [each["machine"]["device"] for each in document["unmeasured"]["answers"]]
+    assert devices == ["Maker G1 80GB", "Maker G2"]
+    _, out, _ = choose("--particles", 2**25, "--per-cell", 3, *named)
+    assert out.startswith("inconclusive: nothing was measured nearby on any GPU; Maker G9 was not")
+
+
+@pytest.mark.parametrize(("words", "device"), [("g2", "Maker G2"), ("80gb maker", "Maker G1 80GB")])
+def test_a_measured_gpu_is_taken_by_words_of_its_name(choose, two_gpus, gpus, words, device):
+    gpus[:] = ["Maker G9"]
+    status, out, _ = choose(*AGREED, "--device", words)
+    assert status == 0
+    assert out.splitlines()[1] == f"  for 30,000 particles, 3 per cell, on {device}"
+    status, out, err = choose(*AGREED, "--device", "Maker")
+    assert (status, out) == (2, "")
+    assert "--device Maker may be Maker G1 80GB or Maker G2" in err
+
+
+def test_a_list_is_the_task_where_neighbours_are_given(choose, shipped):
+    for more, task in ((), "list"), (("--task", "count"), "count"), (("--moved", 0.1), "update"):
+        out = choose("--particles", 30_000, "--neighbours", 12, *more, "--json")[1]
+        assert valid(out)["question"]["task"] == task
+
+
+# The risk
+
+
+def margin_of(ratio, width, off=0.0):
+    """Return a margin of measurements whose intervals reach as far as `width`, off as given."""
+    best = TimeEstimate(None, 1.0, 1.0, 1.0, width, False, None, None)
+    other = best._replace(ms=ratio)
+    return Margin.of(best, other, 2 * width + off, off)
 
 
 @pytest.mark.parametrize(
-    "given", [("--density", 0.375, "--cutoff", 2), ("--neighbours", 4 * math.pi)]
+    "sides",
+    [
+        [(1.0, 0.1, 0.0)],
+        [(1.1, 0.05, 0.2)],
+        [(1.0, 0.05, 0.1), (1.02, 0.1, 0.3), (1.5, 0.02, 0.0)],
+        [(1.3, 0.01, 0.0), (4.0, 0.5, 1.0)],
+    ],
+)
+def test_the_expected_loss_is_that_of_drawn_ratios(sides):
+    """Parts of an interval are independent, and so are rivals."""
+    margins = [margin_of(*each) for each in sides]
+    rng, drawn = np.random.default_rng(11), 400_000
+    best = np.zeros(drawn)
+    for ratio, width, off in sides:
+        parts = (rng.normal(0, half / 1.96, drawn) for half in (width, width, off))
+        best = np.minimum(best, math.log(ratio) + sum(parts))
+    losses = np.expm1(-best)
+    found = Risk.of(margins)
+    spread = losses.std() / math.sqrt(drawn)
+    assert found.expected == pytest.approx(losses.mean(), abs=5 * spread + 1e-9)
+    worst = max(math.exp(2 * width + off) / ratio for ratio, width, off in sides) - 1
+    assert found.worst == pytest.approx(max(0.0, worst))
+
+
+def test_a_loss_that_nothing_bounds_has_no_figure():
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING, 3))
+    unbound = answer.margins[0]._replace(low=0.0, high=math.inf, deviation=math.inf)
+    without = replace(answer, margins=[unbound])
+    assert output.as_json(without)["risk"] == {"expected": None, "worst": None}
+    assert output.sentence(without).endswith("; nothing bounds what it loses against the best")
+
+
+def test_what_is_lost_on_inputs_that_were_left_out_is_what_was_told():
+    """Of rough times about a crossover; the loss on each input is known to the test."""
+    rng, sizes = np.random.default_rng(0), [2**k for k in range(12, 23)]
+    found = []
+    for _ in range(6):
+        records = [
+            record(name, law(n, p) * math.exp(0.1 * rng.normal()), n, p)
+            for n in sizes
+            for p in OCCUPANCIES
+            for name, law in LAWS.items()
+        ]
+        whole, _ = chooser(*records, device=NO_LAUNCHES).known("count")
+        inner = (p for p in whole.places if SIZES[0] < p.particles < SIZES[-1] and p.per_cell < 16)
+        for place in inner:
+            table = {
+                subject: {other: known for other, known in of.items() if other != place}
+                for subject, of in whole.table.items()
+            }
+            best, margins, _ = TimeModel(table).ranked(place)
+            if best is not None:
+                least = min(of[place].ms for of in whole.right.values())
+                found.append((whole.right[best.subject][place].ms / least - 1, *Risk.of(margins)))
+    lost, expected, worst = np.array(found).T
+    assert len(lost) > 150
+    assert lost.mean() > 0.003
+    assert expected.mean() == pytest.approx(lost.mean(), rel=0.5)
+    assert (lost > worst).mean() < 0.05
+
+
+# A box that was not measured
+
+
+def test_of_a_periodic_box_it_says_that_nothing_was_measured():
+    found = chooser(*grid(THREE, SIZES, OCCUPANCIES))
+    answer = found.choose(Question(30_000, 3, periodic="xz"))
+    said = output.sentence(answer)
+    assert answer.verdict == "cannot tell"
+    assert "; nothing was measured in a box periodic along xz, and this is of an open box; " in said
+    assert said.endswith("`gpubench tune FILE --cutoff S --periodic xz`")
+    assert answer.best == found.choose(Question(30_000, 3)).best
+
+
+def test_a_periodic_box_that_was_measured_has_its_own_answer():
+    other = {"quick-to-start": THREE["never"], "never": THREE["quick-to-start"]}
+    sides = [True, True, True]
+    found = chooser(
+        *grid(THREE, SIZES, OCCUPANCIES), *grid(other, SIZES, OCCUPANCIES, periodic=sides)
+    )
+    asked = (Question(30_000, 3, periodic=axes) for axes in ("xyz", ""))
+    answers = [found.choose(each) for each in asked]
+    assert names(each.best.subject for each in answers) == ["never", "quick-to-start"]
+    assert [each.verdict for each in answers] == ["chosen", "chosen"]
+
+
+# What won nearby
+
+
+def test_it_says_that_the_best_won_nearby_only_where_it_did():
+    found = chooser(*grid(THREE, SIZES, OCCUPANCIES))
+    near = found.choose(Question(2**13, 4))
+    inputs = [n for n in SIZES if n < CROSSING for _ in OCCUPANCIES]
+    line = f"quick-to-start count won at every measured input nearby (the {near.won} nearest)"
+    assert 3 <= near.won <= len(inputs)
+    assert line in output.evidence_lines(near)
+    beside = found.choose(Question(CROSSING - 1000, 3))
+    assert beside.won < 3
+    assert not any(" won at " in line for line in output.evidence_lines(beside))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [("--density", 0.375, "--cutoff", 2), ("--neighbours", 4 * math.pi, "--task", "count")],
 )
 def test_occupancy_may_be_given_otherwise(choose, shipped, given):
     expected = choose("--particles", 30_000, "--per-cell", 3)
@@ -751,9 +924,11 @@ def test_choose_answers_in_a_sentence_first(choose, shipped):
     assert (status, err) == (0, "")
     first, *rest = out.splitlines()
     assert first.startswith("use quick-to-start count: about 0.0")
-    assert "ms, 240 kB at 30,000 particles, 3 per cell on A GPU; " in first
-    assert "; quick-in-the-end count takes 1.8" in first
+    risk = "expected loss against the best below 0.1 %, none within the intervals"
+    assert first.endswith(f"ms, 240 kB; {risk}")
+    assert rest[0] == "  for 30,000 particles, 3 per cell, on A GPU"
     text = "\n".join(rest)
+    assert "then: quick-in-the-end count: 0.1" in text and ", 1.8" in text
     assert "above about 130,000 particles: quick-in-the-end count" in text
     assert "2026-01-31-abc1234-regimes.json" in text
     assert "cross-validation of count, called from python: 26 of 30 inputs" in text
@@ -857,7 +1032,9 @@ AT = ["--particles", 9, "--per-cell", 4]
         ([*AT, "--task", "sort"], "--keys N, and no particles"),
         ([*AT, "--task", "update"], "needs --moved"),
         ([*AT, "--task", "list", "--moved", 0.1], "for --task upd"),
-        ([*AT, "--device", "abacus"], "cuda or opencl"),
+        ([*AT, "--device", "cuda:0"], "cuda, opencl or a GPU's name, not 'cuda:0'"),
+        (["--validate", "--device", "abacus"], "--device abacus: no such GPU was measured"),
+        ([*AT, "--periodic", "xw"], "--periodic takes axes such as x, xy or xyz"),
         ([*AT, "--device", "opencl"], "through opencl"),
         ([*AT, "--results", "nowhere.json"], "cannot read nowhere"),
         ([*AT, "--distribution", "lumps"], "uniform, lattice"),

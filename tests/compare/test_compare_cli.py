@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 import shlex
 from functools import partial
+from pathlib import Path
 
 import calibrations as made_calibrations
 import compare_results as made
 import pytest
+from additions import nothing_added
 from calibrations import pairs
 from compare_results import record
 from jsonschema import Draft202012Validator
 from limits import no_file_longer_than
 from typer.testing import CliRunner
 
+from gpubench.base import plugins
 from gpubench.base.paths import PACKAGE
 from gpubench.cli import app
+from gpubench.cli.options import Compared
 from gpubench.compare import files
 from gpubench.compare.output import ROWS
 from gpubench.evidence import calibration
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own-kernel"
 STEADY = [0.999, 1.001, 1.0, 0.998, 1.002, 1.0005, 0.9995, 1.0015]
 
 
@@ -321,3 +326,18 @@ def test_what_a_process_refuses_ends_the_others_too(tmp_path):
     )
     assert done.exit_code == 2
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("added", "study", "is_warned"),
+    [(True, None, True), (True, "rivals", False), (False, None, False)],
+)
+def test_additions_that_no_study_measures_are_warned_of(
+    added, study, is_warned, monkeypatch, capsys
+):
+    """Of `compare` and `calibrate`, which share this."""
+    with nothing_added(EXAMPLE):
+        monkeypatch.setenv(plugins.VARIABLE, str(EXAMPLE / "own_kernel") if added else "")
+        Compared(study=study).job()
+    warned = "gpubench: --add without --study: regressions is measured, gpubench's own study"
+    assert capsys.readouterr().err.startswith(warned) == is_warned

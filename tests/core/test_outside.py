@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from gpubench.studies.study import FOLDER, StudyError, load_study
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own-kernel"
 PACKAGE = EXAMPLE / "own_kernel"
 STUDY = EXAMPLE / "run-lists.toml"
+LIBRARY = EXAMPLE.parent / "own-library"
 
 ALGORITHM = """
 from gpubench.core.contracts import Algorithm, Form
@@ -363,3 +365,34 @@ class TestStudies:
             load_study(str(path))
         assert isinstance(raised.value, UserError)
         assert "\n" not in str(raised.value)
+
+
+def test_asv_tracks_an_algorithm_from_outside(monkeypatch):
+    """With the command beside this interpreter, on the device that there is."""
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
+    names = runpy.run_path(str(EXAMPLE / "benchmarks" / "run_lists.py"))
+    assert names["RunList"]().track_median() > 0
+
+
+def test_the_template_of_a_library_is_right_and_measured(tmp_path, monkeypatch, environment_once):
+    monkeypatch.setattr("gpubench.studies.runner.environment", environment_once)
+    add = ["--add", str(LIBRARY / "your_library.py")]
+    done = CliRunner().invoke(app.app, [*add, "check", "your-library", "your-gpu-library"])
+    assert done.exit_code == 0, done.output
+    study, out = LIBRARY / "your-library.toml", ["--out", str(tmp_path)]
+    options = ["--quick", "--device", "opencl", *out]
+    done = CliRunner().invoke(app.app, [*add, "run", str(study), *options])
+    assert done.exit_code == 0, done.output
+    records = [json.loads(path.read_text())["records"] for path in tmp_path.rglob("*.json")]
+    found = {(r["algorithm"], r["status"]) for r in records[0]}
+    assert found == {("your-library", "ok"), ("search-counting-sort", "ok")}
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("cuda_device")
+def test_the_template_of_a_library_for_gpus_is_right():
+    add = ["--add", str(LIBRARY / "your_library.py")]
+    done = CliRunner().invoke(app.app, [*add, "check", "your-gpu-library", "--device", "cuda"])
+    assert done.exit_code == 0 and "right" in done.output, done.output

@@ -1,14 +1,20 @@
-"""What the documentation site changes in pages and docstrings; `make docs` builds all of it."""
+"""The documentation site: what it changes in pages and docstrings, and all its links."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+AT = "/gpubench/"  # the site's path on its host
 
 
 @pytest.fixture
@@ -62,3 +68,89 @@ def test_fields_of_a_docstring_become_a_list(tools):
     assert tools.fields.as_list(
         "Do it.\n\nkeys, values: int32,\n    sorted.\nn: many.\nThe end."
     ) == ("Do it.\n\n\n- `keys, values`: int32,\n    sorted.\n- `n`: many.\n\nThe end.")
+
+
+class Site:
+    """The built site: of each page its links, the places in it, its title and description."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.pages = {path: Read(path) for path in sorted(folder.rglob("*.html"))}
+
+    def target(self, page, link):
+        """Return the file and the anchor that a link of a page leads to."""
+        split = urlsplit(link)
+        path = unquote(split.path)
+        if path.startswith(AT):  # of 404.html
+            page, path = self.folder / "404.html", path.removeprefix(AT) or "."
+        file = (page.parent / path).resolve() if path else page
+        return file / "index.html" if file.is_dir() else file, unquote(split.fragment)
+
+
+class Read(HTMLParser):
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.anchors, self.description = [], set(), None
+        text = path.read_text(encoding="utf-8")
+        self.title = text[text.index("<title>") : text.index("</title>")]
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        has = dict(attrs)
+        self.links += [has[name] for name in ("href", "src") if has.get(name)]
+        self.anchors |= {has[name] for name in ("id", "name") if has.get(name)}
+        if tag == "meta" and has.get("name") == "description":
+            self.description = has["content"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    pytest.importorskip("mkdocs", reason="needs the documentation site: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    set_by_the_workflow = {
+        "GPUBENCH_SITE": f"https://we.host{AT}",
+        "GPUBENCH_REPOSITORY": "https://host/we",
+        "NO_MKDOCS_2_WARNING": "1",
+    }
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT, env=os.environ | set_by_the_workflow, check=True,
+    )  # fmt: skip
+    return Site(folder)
+
+
+def test_every_link_of_the_site_leads_somewhere(site):
+    dead = []
+    for page, read in site.pages.items():
+        for link in read.links:
+            if urlsplit(link).scheme:  # elsewhere
+                continue
+            file, anchor = site.target(page, link)
+            is_there = file in site.pages if file.suffix == ".html" else file.is_file()
+            if not is_there or (anchor and anchor not in site.pages[file].anchors):
+                dead.append((page.relative_to(site.folder).as_posix(), link))
+    assert not dead
+    assert site.folder / "reports/shipped/index.html" in site.pages
+
+
+def test_the_site_has_the_map_and_all_pages_of_the_report(site):
+    home = site.folder / "index.html"
+    assert "pictures/fastest-count.svg" in site.pages[home].links
+    maps = next(link for link in site.pages[home].links if link.endswith("regimes.html"))
+    assert '"tiles":' in site.target(home, maps)[0].read_text(encoding="utf-8")
+    listed = site.folder / "report.html"
+    reports = {page for page in site.pages if page.parent == site.folder / "reports/shipped"}
+    assert reports <= {site.target(listed, link)[0] for link in site.pages[listed].links}
+
+
+def test_every_page_has_a_title_and_a_description_of_its_own(site):
+    pages = {p: r for p, r in site.pages.items() if "reports" not in p.parts and p.stem != "404"}
+    for texts in ([r.title for r in pages.values()], [r.description for r in pages.values()]):
+        assert len({*texts}) == len(texts) and min(map(len, texts)) >= 20, sorted(texts, key=len)
+
+
+def test_the_sitemap_lists_every_page(site):
+    text = (site.folder / "sitemap.xml").read_text(encoding="utf-8")
+    listed = {urlsplit(url).path for url in re.findall("<loc>(.*)</loc>", text)}
+    pages = {p.relative_to(site.folder).as_posix() for p in site.pages if "reports" not in p.parts}
+    assert listed == {AT + name for name in pages - {"404.html"}}

@@ -197,13 +197,16 @@ def test_between_runs_the_inputs_that_the_most_runs_timed_speak_for_all_algorith
     assert spreads["bucket-sort"] > 0.3
 
 
-def runs(count, spread, seed, measured=40, noise=0.002):
-    """Return results of runs on as many days, each off by its own in every measurement."""
+def runs(count, spread, seed, measured=40, noise=0.002, together=0.0):
+    """Return results of runs on as many days, each off by its own in every measurement.
+
+    together: the spread of what all measurements of a run are off by.
+    """
     random = np.random.default_rng(seed)
     truth = random.uniform(0.5, 1, measured)
     found = []
-    for day in range(1, count + 1):
-        times = truth * np.exp(random.normal(0, spread, measured))
+    for day, off in enumerate(np.random.default_rng([seed, 1]).normal(0, together, count), 1):
+        times = truth * np.exp(random.normal(0, spread, measured) + off)
         made = [
             record(particles=2**20 + n, median=float(ms), width=noise * float(ms), version="1.v")
             for n, ms in enumerate(times)
@@ -231,31 +234,11 @@ def test_a_run_whose_times_are_all_off_together_mostly_falls_inside(earlier):
     """Each of its times is off by the same, and by as much again that is its own."""
     inside = []
     for seed in range(60):
-        random = np.random.default_rng(seed)
-        together = random.normal(0, 0.01, earlier + 1)
-        found = [
-            results(
-                [
-                    record(
-                        particles=r.at("particles"),
-                        median=r.median_ms * math.exp(off),
-                        version="1.v",
-                        width=1e-4,
-                    )
-                    for r in run.records
-                ],
-                started=run.environment["started"],
-            )
-            for run, off in zip(runs(earlier + 1, 0.01, seed), together, strict=True)
-        ]
-        *before, later = found
+        *before, later = runs(earlier + 1, 0.01, seed, measured=10, noise=1e-4, together=0.01)
         intervals = {m.record.at("particles"): m.record for m in pool(before)}
-        inside += [
-            intervals[r.at("particles")].ci95_low_ms
-            <= r.median_ms
-            <= intervals[r.at("particles")].ci95_high_ms
-            for r in later.records
-        ]
+        for each in later.records:
+            interval = intervals[each.at("particles")]
+            inside.append(interval.ci95_low_ms <= each.median_ms <= interval.ci95_high_ms)
     assert np.mean(inside) >= 0.9
 
 

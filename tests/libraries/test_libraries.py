@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import needs
 import numpy as np
 import pytest
 from fakes import FakeDevice
@@ -145,10 +144,7 @@ class TestWarp:
 
     def made(self, device: Device, form: str, inputs: Any) -> Any:
         cls: Any = registry.find_algorithm("warp-hash-grid")
-        try:
-            return cls(device, form=form, parameters={}, **inputs.made_for)
-        except NotSupported:
-            needs.skip_without("the libraries")
+        return cls(device, form=form, parameters={}, **inputs.made_for)
 
     @pytest.mark.parametrize("form", ["build", "count", "ten-counts", "list"])
     def test_it_finds_what_the_oracle_finds(self, opencl_device: Device, form: str) -> None:

@@ -103,6 +103,37 @@ def test_compiles_without_a_warning(variant, tmp_path):
         assert (done.returncode, done.stderr) == (1, "invalid argument\n"), arguments
 
 
+OTHER = """#include "other/neighbours.cuh"
+size_t other() { return gpubench::NeighbourList().workspace_bytes(); }
+"""
+
+
+@needs_nvcc
+def test_several_files_include_headers_and_cpp_calls_them(tmp_path):
+    """Two files with one header, one with another export's, and C++ that calls the first."""
+    write(tmp_path)
+    write(tmp_path / "other", periodic="xyz")
+    code = (ROOT / "docs/use.md").read_text(encoding="utf-8")
+    (unit,) = re.findall(r"^```cuda\n(.*?)^```$", code, re.MULTILINE | re.DOTALL)
+    (main,) = re.findall(r"^```cpp\n(.*?)^```$", code, re.MULTILINE | re.DOTALL)
+    texts = {"search.cu": unit, "again.cu": '#include "neighbours.cuh"\n', "other.cu": OTHER}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "main.cpp").write_text(main)
+    flags = ["-Werror", "all-warnings", "-std=c++14", "-arch=sm_80", "-I.", "-o", "main"]
+    subprocess.run(["nvcc", *flags, *texts, "main.cpp"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
+    assert done.returncode == 0 and re.fullmatch(r"[1-9]\d+ bytes of workspace\n", done.stdout)
+
+
+@needs_nvcc
+def test_a_cpp_file_is_told_how_to_use_the_header(tmp_path):
+    write(tmp_path)
+    (tmp_path / "main.cpp").write_text('#include "neighbours.cuh"\n')
+    done = subprocess.run(["nvcc", "-c", "main.cpp"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode and "include it in a .cu file" in done.stderr
+
+
 @pytest.fixture(params=VARIANTS, ids=lambda v: f"{v[0] or 'open'}-{v[1]}")
 def case(request, tmp_path):
     """A variant, particles for it, and the oracle of their neighbours."""

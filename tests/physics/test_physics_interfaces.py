@@ -41,7 +41,7 @@ def test_particles_in_one_place_add_nothing() -> None:
 
 
 def column(share: float, gravity: float, mass: tuple[float, float]) -> tuple[np.ndarray, ...]:
-    before = (np.arange(200_000) + 0.5) / 200_000 * 40
+    before = (np.arange(50_000) + 0.5) / 50_000 * 40
     return before, settled_heights(before, 40.0, share, gravity, mass, stiffness=16.0)
 
 

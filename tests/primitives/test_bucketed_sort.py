@@ -49,7 +49,11 @@ def test_runs_lie_in_groups_of_buckets(device: Device, groups: int, more: int):
         )
 
 
-@pytest.mark.parametrize("number", range(len(BucketedSort.shapes)))
+# Those after the first are for more particles, and compile for seconds each.
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(n, marks=[pytest.mark.long] * (n > 0)) for n in range(len(BucketedSort.shapes))],
+)
 def test_each_shape_sorts_more_than_a_tile(device: Device, number: int):
     shape = BucketedSort.shapes[number]
     if shape.needed_bytes > device.shared_bytes:

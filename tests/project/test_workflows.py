@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ WRITERS = {
 FROM_HERE = "github.event.pull_request.head.repo.full_name == github.repository"
 
 
+@cache
 def jobs(path):
     return YAML(typ="safe").load(path)["jobs"]
 

@@ -10,8 +10,7 @@ import altair as alt
 import pytest
 from regime_records import grid, moved, run_of, search, spread
 
-from gpubench.evidence.ranking import Rule, single_choices
-from gpubench.report import figures, formats, maps, search_pages, vega
+from gpubench.report import figures, formats, maps, search_pages, vega, verdict
 from gpubench.report.rankings import Searches
 from gpubench.report.vega import FigurePart
 
@@ -158,12 +157,10 @@ def crossing() -> list[dict[str, Any]]:
 def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -> None:
     found = search_pages.answer(field_of(crossing()), "count")
     assert found is not None
-    words, where, table = found
-    assert words == (
-        "a up to 2¹⁶ particles, b above: known slower on 1 of 3 inputs, at worst"
-        f" {formats.ratio(2)}"
-    )
-    assert where == "Slower at 2¹² particles; at worst at 2¹² particles."
+    choice, table = found
+    assert choice.take == "a up to 2¹⁶ particles, b above"
+    assert choice.risk == f"known slower on 1 of 3 inputs, at worst {formats.ratio(2)}"
+    assert choice.slower_at == "Slower at 2¹² particles; at worst at 2¹² particles."
     rows = {row.head: [item.text for item in row.items] for row in table.rows}
     assert rows == {
         "this rule": ["1.00", "1.90", "2.00"],  # 0.5 of c against 1 of a at 2^12
@@ -195,17 +192,10 @@ def test_what_is_inconclusive_hides_no_input_where_the_choice_is_known_to_be_slo
     field = field_of(records)
     found = search_pages.answer(field, "count")
     assert found is not None
-    alone = [rule for rule in single_choices_of(field) if rule.first == "a"]
-    often, _ = search_pages._slower(field.races, alone[0])
+    often, _ = verdict._slower(
+        field.races, lambda race: next(c for c in race if c.subject.algorithm == "a")
+    )
     assert often.startswith(said)
-
-
-def single_choices_of(field: Searches) -> list[Rule]:
-    times = [
-        (race[0].place.count, {c.subject.algorithm: c.median_ms for c in race})
-        for race in field.races
-    ]
-    return single_choices(times)
 
 
 def test_without_an_algorithm_that_ran_everywhere_there_is_no_rule() -> None:

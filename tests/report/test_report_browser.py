@@ -12,8 +12,9 @@ import calibrations
 import needs
 import numpy as np
 import pytest
-from browser import CHROMIUM, chromium
+from browser import CHROMIUM, chromium, layout
 from check_pages import GROWTH, PRESSURE, a_check, found
+from fluid_steps import SUBJECTS, every_record, step
 from matplotlib import image
 from PIL import Image
 from regime_records import grid, spread
@@ -25,15 +26,6 @@ from gpubench.report.sources import sort_out
 
 DRAWN = "--virtual-time-budget=10000"  # until all charts are drawn
 DARK = "--blink-settings=preferredColorScheme=0"
-# Written into the page's title, since the tree that Chromium dumps holds no layout.
-PROBE = """<script>
-setTimeout(() => {
-const wide = [...document.querySelectorAll("body *")].filter(element =>
-  !element.closest(".scroll, pre, svg") && element.getBoundingClientRect().right > innerWidth + 1);
-document.title = JSON.stringify({overflow: document.documentElement.scrollWidth - innerWidth,
-  wide: wide.map(element => element.className || element.tagName)});
-}, 5000);
-</script>"""
 
 pytestmark = [
     pytest.mark.browser,
@@ -41,7 +33,7 @@ pytestmark = [
 ]
 
 
-PAGES = ("index", STUDY, "simulations", "checks", "calibration")
+PAGES = ("index", STUDY, "silva2012-table1", "simulations", "checks", "calibration")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +41,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a report with pages of every kind, on two machines."""
     out = tmp_path_factory.mktemp("report")
     many = [record(median=p, parameters={"parts": p}) for p in range(1, 20)]
-    measured = [results([*full_records(), *many]), cpu_results()]
+    euler = [
+        step(*subject, size, workload="sph-silva2012", time_step=0.125)
+        for subject in SUBJECTS
+        for size in (128000, 1024000)
+    ]
+    measured = [results([*full_records(), *many, *every_record(), *euler]), cpu_results()]
     simulation = tmp_path_factory.mktemp("simulation") / "simulation.json"
     simulation.write_text(json.dumps(account()), encoding="utf-8")
     Image.new("RGB", (1600, 900), (0, 114, 178)).save(simulation.with_name("panel.png"))
@@ -204,51 +201,53 @@ def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -
     assert found["all"] and 0 < found["shown"] < len(found["up"])
 
 
-@pytest.mark.parametrize("page", ["index.html", "regimes.html"])
-def test_charts_fit_a_telephone(page: str, maps_folder: Path, tmp_path: Path) -> None:
+def test_every_page_fits_both_widths_in_each_state_of_its_selects(
+    pages: Path, maps_folder: Path, tmp_path: Path
+) -> None:
+    for folder, least in ((pages, 60), (maps_folder, 40)):
+        names = sorted(page.name for page in folder.glob("*.html") if "probed" not in page.name)
+        found = layout(folder, names, (390, 1400), tmp_path)
+        assert found["faults"] == []
+        assert found["pages"] == 2 * len(names) and found["states"] > least
+
+
+def test_one_machine_is_shown_at_a_time_that_of_the_address_first(
+    pages: Path, tmp_path: Path
+) -> None:
+    html = (pages / f"{STUDY}.html").read_text("utf-8")
+    places = re.findall(r'<li><a href="#([^"]+)', html)  # which lead there without a script
+    assert len(places) == 2 and all(f'id="{place}"' in html for place in places)
     found = told(
-        maps_folder,
-        page,
-        390,
-        """
-        told.overflow = document.documentElement.scrollWidth - innerWidth;
-        told.drawn = document.querySelectorAll(".chart[data-drawn]").length;
-        told.charts = document.querySelectorAll(".chart").length;
-        told.clipped = [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
-          const box = svg.getBoundingClientRect();
-          return [...svg.querySelectorAll("text")].filter((text) => {
-            const own = text.getBoundingClientRect();
-            return own.width && text.closest(".role-axis, .role-legend") &&
-              (own.right > box.right + 2 || own.bottom > box.bottom + 2 || own.left < box.left - 2);
-          }).map((text) => text.textContent);
-        });
+        pages,
+        f"{STUDY}.html",
+        1400,
+        f"""
+        const shown = () => [...new Set([...document.querySelectorAll("section[data-machine]")]
+          .filter((each) => !each.hidden).map((each) => each.dataset.machine))];
+        told.first = shown();
+        location.hash = "{places[1]}";
+        await wait(300);
+        told.second = shown();
+        const choice = document.querySelector("header select");
+        told.choices = [...choice.options].map((each) => each.text);
+        told.chosen = choice.value;
+        choice.selectedIndex = 0;
+        choice.dispatchEvent(new Event("change"));
+        told.last = shown();
         """,
         tmp_path,
     )
-    assert found["overflow"] == 0
-    assert found["drawn"] == found["charts"] > 0
-    assert found["clipped"] == []
+    first, second = found["choices"]
+    assert first == "Synthetic GPU, CUDA, on 2000-01-02, commit 0123456"
+    assert second.startswith("Synthetic CPU, OpenCL, ")
+    assert (found["first"], found["second"], found["last"]) == ([first], [second], [first])
+    assert found["chosen"] == second
 
 
 # Each look at a page starts a browser: the other pages are built from the same template.
 EVERY_PAGE = [
     name if name == "index" else pytest.param(name, marks=pytest.mark.long) for name in PAGES
 ]
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", EVERY_PAGE)
-def test_nothing_but_tables_is_wider_than_the_screen(
-    name: str, width: int, pages: Path, tmp_path: Path
-) -> None:
-    probed = pages / f"probed-{name}.html"  # beside the script that it loads
-    html = (pages / f"{name}.html").read_text(encoding="utf-8")
-    html = html.replace("<details>", "<details open>").replace("</body>", f"{PROBE}</body>")
-    probed.write_text(html, encoding="utf-8")
-    dumped = chromium(tmp_path, probed, width, "--dump-dom", DRAWN)
-    title = re.search("<title>(.*?)</title>", dumped)
-    assert title is not None
-    assert title[1] == '{"overflow":0,"wide":[]}'
 
 
 @pytest.mark.parametrize(("flags", "dark"), [((), False), ((DARK,), True)], ids=["light", "dark"])
@@ -269,9 +268,9 @@ def test_the_front_page_opens_from_a_folder_and_leads_to_every_page(
     pages: Path, tmp_path: Path
 ) -> None:
     dumped = chromium(tmp_path, pages / "index.html", 1280, "--dump-dom")
-    assert "The papers' tables" in dumped and "Fastest by device time of linked" in dumped
+    assert "The papers' tables" in dumped and "For linked lists take atomic-list" in dumped
     led_to = set(re.findall(r'href="([a-z0-9-]+\.html)', dumped))
-    assert led_to == {f"{STUDY}.html", "simulations.html", "checks.html", "calibration.html"}
+    assert led_to == {f"{name}.html" for name in PAGES if name != "index"}
     for name in led_to:
         there = chromium(tmp_path, pages / name, 1280, "--dump-dom")
         assert 'href="index.html"' in there and "<h1>" in there

@@ -11,7 +11,7 @@ from report_pages import ENVIRONMENT, STUDY, record, results, run_of, write_page
 from gpubench import report
 from gpubench.core.version import version_of
 from gpubench.evidence.coverage import coverage
-from gpubench.report import tables, verdict
+from gpubench.report import tables
 from gpubench.report.machines import machines
 
 NAMES = ("atomic-list", "counting-sort", "bucket-sort")
@@ -102,18 +102,3 @@ def test_coverage_has_a_page_where_two_runs_timed_the_same(tmp_path: Path) -> No
 def test_the_page_of_a_study_says_what_is_older(tmp_path: Path) -> None:
     write_page([results([timed(name, "1.older") for name in NAMES[:2]])], tmp_path)
     assert ALL_OLD in (tmp_path / f"{STUDY}.html").read_text(encoding="utf-8")
-
-
-def test_what_launches_leave_open_is_said_of_graphs_alone() -> None:
-    """An interval of a launch that is as wide as a factor of two hides no lead of a kernel."""
-    both = [
-        timed(name, TODAY[name], median=ms * slower, width=0.01, mode=mode)
-        for name, ms in (("atomic-list", 1.0), ("bucket-sort", 1.4))
-        for mode, slower in (("graph", 1.0), ("hot", 1.1))
-    ]
-    version = TODAY["bucket-sort"]
-    wide = record("bucket-sort", "host-loop", median=1.5, width=0.9, version=version)
-    assert verdict.of_graphs(run_of(both)) == ""
-    said = verdict.of_graphs(run_of([*both, wide]))
-    assert "inconclusive in 1" in verdict.gist(run_of([*both, wide]))
-    assert said.startswith("By graph replay alone, of 1 cases: atomic-list in 1")

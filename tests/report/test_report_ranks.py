@@ -7,74 +7,28 @@ from typing import Any
 
 import msgspec
 import pytest
+from fluid_steps import (
+    PRINTED,
+    PUBLISHED,
+    SIZES,
+    SUBJECTS,
+    WAYS,
+    every_record,
+    phases,
+    step,
+    waiting,
+)
 from regime_records import remade
-from report_pages import Page, markdown_tables, read_pages, results, run_of, step_record, write_page
+from report_pages import Page, markdown_tables, read_pages, results, run_of, write_page
 
 from gpubench import report
 from gpubench.evidence.frame import command_of
-from gpubench.evidence.records import waits_for
 from gpubench.evidence.results import Results
-from gpubench.report import formats, published, steps, study_charts
+from gpubench.report import document, formats, published, steps, study_charts, verdict
 from gpubench.report.cells import phases_of
 from gpubench.report.machines import machines
-from gpubench.studies.study import load_study
 
-PUBLISHED = load_study("silva2012-table1").published
-assert PUBLISHED is not None
-PRINTED = tuple(int(row) for row in PUBLISHED.rows)
-SIZES = (*PRINTED, 4194304, 16777216)
-# Seconds for a particle and step, over all else.
-SUBJECTS = {
-    ("counting-sort", "order"): 1.1,
-    ("counting-sort", "reorder"): 1.0,
-    ("radix-grid", "reorder"): 1.3,
-}
 SVG = "{http://www.w3.org/2000/svg}"
-WAYS = [(None, None), (2, "slab"), (2, "master"), (4, "slab"), (4, "master")]
-
-
-def phases(
-    factor: float, particles: int, shares: int | None, decomposition: str | None
-) -> dict[str, float]:
-    n = particles / 1e6 / (shares or 1)
-    found = {"cell ids": 0.01 * n, "sort": 0.1 * n * factor, "density": 0.2 * n, "force": 0.3 * n}
-    if shares:
-        halo = 0.02 + (0.02 if decomposition == "slab" else 0.2) * (particles / 1e6) ** (2 / 3)
-        found |= {"exchange halo": halo, "exchange density": halo / 2}
-    return {**found, "integrate": 0.08 * n, "draw": 0.05 * n + 0.01}
-
-
-def step(
-    algorithm: str = "counting-sort",
-    form: str = "reorder",
-    particles: int = 32000,
-    shares: int | None = None,
-    decomposition: str | None = None,
-    **changes: Any,
-) -> dict[str, Any]:
-    parts = phases(SUBJECTS[algorithm, form], particles, shares, decomposition)
-    median = sum(time for name, time in parts.items() if name != "draw")
-    about: dict[str, Any] = {
-        "study": "silva2012-table1", "sweep": "several" if shares else "one",
-        "algorithm": algorithm, "form": form, "particles": particles, "workload": "sph-dam-break",
-        "skin": 0.0, "time_step": 0.2, "ranks": shares, "decomposition": decomposition,
-        "mode": "hot", "steps": 2, "phases_ms": parts,
-        "outcome": {"steps_done": 100}, "input_hash": "0123456789abcdef",
-    }  # fmt: skip
-    return step_record(median, **about | changes)
-
-
-def waiting(shares: int | None, decomposition: str | None, **changes: Any) -> dict[str, Any]:
-    study = changes.get("study", "silva2012-table1")
-    reason = waits_for(study, shares)
-    return step(
-        shares=shares, decomposition=decomposition, status="skipped", reason=reason, **changes
-    )
-
-
-def every_record() -> list[dict[str, Any]]:
-    found = [step(*subject, size, *way) for way in WAYS for size in SIZES for subject in SUBJECTS]
-    return [*(waiting(2, "slab", particles=size, mode="hot") for size in SIZES), *found]
 
 
 def scaling_records() -> list[dict[str, Any]]:
@@ -164,7 +118,8 @@ def test_published_values_stand_beside(monkeypatch):
     paper, best = published.measured(run, PUBLISHED)
     assert paper.caption == "Measured: hash-grid world-limits, the paper's variant, ms"
     assert best.caption == "Measured: hash-grid original, the best variant, ms"
-    assert paper.columns == ["Particles", *map(str, PUBLISHED.columns)]
+    assert paper.columns == ["Particles", *map(str, PUBLISHED.columns[:2])]
+    assert paper.notes[-1] == "Not measured: FPS, 2 GPUs, ms, 2 GPUs and Speed-up."
     cell = run.find(run.subjects[3], particles=32000, ranks=1)
     assert cell is not None and cell.frame_ms is not None
     rate = 1e3 / cell.frame_ms
@@ -178,8 +133,7 @@ def test_no_other_algorithm_takes_the_place_of_that_of_the_paper(page):
     run = run_of(every_record())  # without a hash grid
     assert published.measured(run, PUBLISHED) == []
     assert "Nothing of this table was measured here." in page.text
-    rows = list(published.overview(run, "link"))
-    assert [[item.text for item in row.items[2:]] for row in rows] == [["not measured"] * 2] * 2
+    assert published.faster(run) == ""
 
 
 def test_published_values_keep_their_last_zeros(page):
@@ -316,3 +270,56 @@ def test_shares_are_drawn_where_the_study_asks_for_them():
     del parts["draw"]
     assert first.label.startswith("counting-sort reorder, ")
     assert first.parts["force"] == pytest.approx(100 * parts["force"] / sum(parts.values()))
+
+
+# What to take
+
+
+def crossing_records(decomposition: str = "slab") -> list[dict[str, Any]]:
+    """Times of one rank and of two that are equal at 2^18 particles."""
+    parts = {"force": 1.0, "draw": 1.0}
+    return [
+        remade(
+            step(particles=2**n, shares=shares, decomposition=decomposition if shares else None),
+            median_ms=ms, ci95_low_ms=0.99 * ms, ci95_high_ms=1.01 * ms, phases_ms=parts,
+        )
+        for n in (16, 20)
+        for shares, ms in ((None, 2.0 ** (n - 16)), (2, 2.0 ** (n / 2 - 7)))
+    ]  # fmt: skip
+
+
+def test_several_gpus_pay_above_the_size_at_which_both_times_are_equal(tmp_path):
+    [said] = steps.pays(run_of(crossing_records()))
+    assert said.startswith("2 ranks, slab: pay above about 262,000 particles (95 %: 25")
+    report.write([results(crossing_records())], tmp_path)
+    rows = read_pages(tmp_path).tables[document._GROUPS[0]]
+    assert ["Several GPUs", said, formats.DASH] in rows
+
+
+@pytest.mark.parametrize("sizes", [{2**16}, {2**20}])
+def test_where_records_do_not_show_it_nothing_is_said_of_several_gpus(sizes, tmp_path):
+    records = [each for each in crossing_records() if each.input.particles in sizes]
+    report.write([results(records)], tmp_path)
+    assert steps.pays(run_of(records)) == []
+    assert "Several GPUs" not in (tmp_path / "index.html").read_text("utf-8")
+
+
+def test_the_answer_is_told_by_workload_and_where_one_algorithm_alone_was_measured(monkeypatch):
+    for form, factor in (("world-limits", 1.6), ("original", 2.5)):
+        monkeypatch.setitem(SUBJECTS, ("hash-grid", form), factor)
+    in_a_box = [step(*subject) for subject in SUBJECTS]
+    without = [step("hash-grid", f, workload="sph-unbounded") for f in ("world-limits", "original")]
+    assert verdict.gist(run_of([*in_a_box, *without])) == (
+        "For sph-dam-break take counting-sort reorder: fastest on the one input; for"
+        " sph-unbounded (only hash-grid was measured) take hash-grid world-limits: fastest on the"
+        " one input."
+    )
+
+
+def test_a_choice_may_lack_a_few_inputs_and_says_so():
+    fast = [step(form="order", particles=n) for n in SIZES[:3]]
+    every = [step("radix-grid", "reorder", n) for n in SIZES[:4]]
+    third = [step(form="reorder", particles=SIZES[3])]
+    assert verdict.gist(run_of([*fast, *every, *third])) == (
+        "Take counting-sort order: fastest on all 3 inputs, not measured on 1 more."
+    )

@@ -122,6 +122,19 @@ def test_times_that_may_be_none_are_left_out() -> None:
     assert said.startswith("Ours are first in all 3 comparisons with libraries (")
 
 
+def test_tasks_of_the_front_page_come_first() -> None:
+    field = field_of(grid(("search-counting-sort", "search-radix-grid"), (2**12,), (1,)))
+    assert [name.partition(":")[0] for name in field.by_question] == [
+        "count", "list", "build", "ten-counts",
+    ]  # fmt: skip
+
+
+def test_a_library_s_sort_is_no_whole_library_in_the_table() -> None:
+    names = {"warp-hash-grid": "all", "search-cuda-compute-sort": "its sort"}
+    table = search_pages.libraries_table(field_of([search(name, "count") for name in names]))
+    assert {row.head: row.items[1].text for row in table.rows} == names
+
+
 def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
     about: dict[str, Any] = {"moved": 10486, "destination": "next"}
     field = field_of(
@@ -150,7 +163,10 @@ def test_a_wrong_answer_is_told_with_its_reason_and_on_the_front_page(tmp_path: 
     where = "2¹⁶ particles, 4 per cell, hot"
     assert rows[1] == ["wrong", "1", "vesin list-pairs", where, "it loses pairs"]
     front = (tmp_path / "index.html").read_text("utf-8")
-    assert "Wrong on some inputs: vesin." in front and "1 wrong" in front
+    assert (
+        "Wrong: vesin, coincident distribution, on a GPU (it loses pairs)." in front
+        and "1 wrong" in front
+    )
 
 
 # Re-sorts.
@@ -190,9 +206,12 @@ def test_a_rival_that_wins_is_said_first() -> None:
     assert said.startswith(
         "Where a library wins: in “count” warp-hash-grid on 1 of 1 inputs, where the best of ours"
         " takes 2.00 times as long. Ours are first in 1 of 2 comparisons with libraries"
-        " (warp-hash-grid in 2; 0 of at most 2¹⁶ particles; 2 as launched)."
+        " (warp-hash-grid in 2; launched)."
     )
-    assert search_pages.gist(field_of(records)) == said
+    assert search_pages.gist(field_of(records)) == (
+        "For count take warp-hash-grid: fastest on the one input; for list take"
+        " search-counting-sort: fastest on the one input."
+    )
 
 
 def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
@@ -206,7 +225,7 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
             )
         )
 
-    compared = "(warp-hash-grid in 1; 0 of at most 2¹⁶ particles; 1 as launched)"
+    compared = "(warp-hash-grid in 1; launched)"
     assert said(2.0) == f"Ours are first in all 1 comparisons with libraries {compared}."
     assert said(1.01) == (
         f"Ours are first in 0 of 1 comparisons with libraries {compared}; inconclusive in 1"
@@ -230,10 +249,9 @@ def test_a_library_s_sort_under_our_query_is_counted_apart_from_libraries_own_se
     [race] = field.races
     assert [cell.subject.algorithm for cell in field.ours(race)] == ["search-counting-sort"]
     assert search_pages.libraries_verdict(field) == (
-        "Ours are first in all 1 comparisons with libraries (warp-hash-grid in 1; 1 of at most 2¹⁶"
-        " particles; 1 as launched). Ours are first in all 1 comparisons with our query over"
-        " libraries' sorts (search-cuda-compute-sort in 1; 1 of at most 2¹⁶ particles; 1 by graph"
-        " replay)."
+        "Ours are first in all 1 comparisons with libraries (warp-hash-grid in 1; launched)."
+        " Ours are first in all 1 comparisons with our query over"
+        " libraries' sorts (search-cuda-compute-sort in 1; graph replay)."
     )
 
 
@@ -264,7 +282,7 @@ def test_libraries_are_drawn_by_device_time_or_as_launched_beside_ours_as_launch
 def test_what_a_reader_of_a_study_s_times_must_know_begins_its_page(folder: Path) -> None:
     html = folder.joinpath("rivals.html").read_text("utf-8")
     lead = html.partition('<p class="lead">')[2].partition("</p>")[0]
-    assert lead.endswith("on a GPU are those of its cap of 8,192 cells.")
+    assert lead.endswith("vesin caps the grid at 8,192 cells, and its times are with that cap.")
 
 
 def test_without_a_rival_nothing_is_claimed() -> None:
@@ -302,7 +320,7 @@ def test_versions_and_prices_of_libraries_stand_in_a_table_of_their_own() -> Non
     )
     rows = {row.head: [item.text for item in row.items] for row in table.rows}
     assert rows["warp-hash-grid"] == [
-        LIBRARIES["warp-hash-grid"], "2,170", formats.size(90 * 2**22),
+        LIBRARIES["warp-hash-grid"], "all", "2,170", formats.size(90 * 2**22),
     ]  # fmt: skip
     assert "search-counting-sort" not in rows
 
@@ -331,10 +349,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_page_begins_with_the_winners_and_so_does_the_front_page(folder: Path) -> None:
     front = folder.joinpath("index.html").read_text("utf-8")
-    for name in ("regimes.html", "rivals.html"):
+    for name, first in (("regimes.html", "count"), ("rivals.html", "build of linked lists")):
         verdict = folder.joinpath(name).read_text("utf-8").partition('<p class="verdict">')[2]
         said = verdict.partition("</p>")[0]
-        assert said.startswith(("Where a library wins:", "Ours are first in ")) and said in front
+        assert said.startswith(f"For {first} take ") and said in front
 
 
 def test_pages_are_small_and_lead_to_files(folder: Path) -> None:
@@ -359,9 +377,7 @@ def test_machines_stand_on_one_page_with_figures_of_their_own(tmp_path: Path) ->
     assert {row["machine"] for row in records_in(tmp_path)} == {"synthetic-gpu", "synthetic-cpu"}
 
 
-def test_the_front_page_has_the_maps_of_the_gpu_measured_last_and_names_what_to_take_on_others(
-    tmp_path: Path,
-) -> None:
+def test_the_front_page_answers_for_every_gpu_the_one_measured_last_first(tmp_path: Path) -> None:
     small = grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (1, 4))
     device = {"backend": "cuda", "is_cpu": False}
     gpus = [
@@ -374,18 +390,18 @@ def test_the_front_page_has_the_maps_of_the_gpu_measured_last_and_names_what_to_
         for name, day in (("older", 10), ("latest", 20), ("oldest", "05"))
     ]
     report.write(gpus, tmp_path)
-    answers = (tmp_path / "index.html").read_text("utf-8").partition("<h2>Studies")[0]
-    assert answers.count('class="half"') == answers.count('<p class="verdict">Take ') == 2
-    said = re.findall(r'<a href="([^"]*)">(On [^<]*)</a>', answers)
-    rule = "take search-counting-sort at every size: known slower on none of 4 inputs"
-    taken = f"count: {rule}; list: {rule}"
-    assert [text for _, text in said] == [
-        "On latest as launched, on 2026-01-20: all maps",
-        f"On older as launched, on 2026-01-10: {taken}",
-        f"On oldest as launched, on 2026-01-05: {taken}",
+    html = (tmp_path / "index.html").read_text("utf-8")
+    assert html.count('class="half"') == html.count('<p class="verdict">Take ') == 6
+    shown = list(dict.fromkeys(re.findall(r'data-machine="([^"]*)"', html)))
+    assert shown == [
+        f"{name}, CUDA, on 2026-01-{day}, commit 0123456"
+        for name, day in (("latest", 20), ("older", 10), ("oldest", "05"))
     ]
-    html = (tmp_path / "regimes.html").read_text("utf-8")
-    assert all(f'id="{href.partition("#")[2]}"' in html for href, _ in said)
+    page = (tmp_path / "regimes.html").read_text("utf-8")
+    assert list(dict.fromkeys(re.findall(r'data-machine="([^"]*)"', page))) == shown
+    said = re.findall(r'<a href="([^"]*)">All maps as launched', html)
+    assert len(said) == 3
+    assert all(f'id="{href.partition("#")[2]}"' in page for href in said)
 
 
 def test_ranks_are_in_the_csv_file(folder: Path) -> None:

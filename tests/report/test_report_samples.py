@@ -174,8 +174,12 @@ def test_the_gist_is_short_and_counts() -> None:
             (("atomic-list", "one-pass"), ("bucket-sort", "host-loop")), times, strict=True
         ):
             made.append(record(algorithm, form, per_cell=per_cell, median=time))
-    assert verdict.gist(run_of(made)) == (
+    assert verdict.wins(run_of(made)) == [
         "Fastest as launched of 4 cases: atomic-list in 2, bucket-sort in 1, inconclusive in 1."
+    ]
+    twice = formats.ratio(2)
+    assert verdict.gist(run_of(made)) == (
+        f"Take atomic-list: known slower on 1 of 4 inputs, at worst {twice}."
     )
     failed = [record(status="failed", reason="no")]
     assert verdict.gist(run_of(failed)).startswith("Nothing was timed")
@@ -183,21 +187,22 @@ def test_the_gist_is_short_and_counts() -> None:
 
 def test_the_front_page_counts_wrong_answers_and_what_was_skipped() -> None:
     [machine] = machines([cpu_results()])
-    *_, table = document._overview([Told(run, "gist", "page.html", []) for run in machine.studies])
+    told = [Told(run, "gist", "page.html", []) for run in machine.studies]
+    table = document._overview(told, is_cpu=True)[0]
     assert table.rows[0].items[-1].detail == "2 wrong, 10 skipped"
-    assert (table.rows[0].link, table.rows[0].items[0].text) == ("page.html", "gist")
+    assert table.rows[0].link == "page.html"
+    assert table.rows[0].items[0].text.startswith("gist ")
 
 
-def test_the_front_page_sets_times_beside_published_ones() -> None:
+def test_the_front_page_says_how_many_times_faster_than_published() -> None:
     run = run_of([record("bucket-sort", "host-loop")])
-    table, _ = document._overview([Told(run, "", "", [])])
-    assert table.columns == ["Table", *published.HEADINGS]
-    assert [(item.text, item.detail) for item in table.rows[0].items] == [
-        ("2¹⁶ particles, 4 per cell", ""),
-        ("19.84 ms", "GeForce 6800 Ultra"),
-        ("1.00 ms", "bucket-sort, launched, older code, 19.8\N{MULTIPLICATION SIGN}"),
-        ("1.00 ms", "bucket-sort, launched, older code, 19.8\N{MULTIPLICATION SIGN}"),
-    ]
+    table = document._overview([Told(run, "Gist.", "", [])], is_cpu=False)[0]
+    assert table.rows[0].items[0].text == (
+        "Gist. The paper's variant is 19.8 times as fast as published."
+    )
+    both = [record("bucket-sort", "host-loop"), record("bucket-sort", "device-loop", median=0.5)]
+    assert published.faster(run_of(both)).endswith(", the best 39.7.")
+    assert published.faster(run_of([record("atomic-list")])) == ""
 
 
 def test_studies_whose_names_are_taken_have_files_of_their_own(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
+import needs
 import pytest
+from browser import CHROMIUM, layout
 
 from gpubench import report
 from gpubench.base import paths
@@ -87,3 +89,12 @@ def test_the_front_page_answers_for_the_gpu_first(shipped: Path) -> None:
     assert answers.count('class="half"') == answers.count('<p class="verdict">Take ') == 2
     assert "CPU times" not in answers
     assert (shipped / "gpubench.js").stat().st_size < 1_000_000
+
+
+@pytest.mark.long
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason=needs.reason("Chromium"))
+def test_pages_on_all_shipped_results_fit_both_widths(shipped: Path, tmp_path: Path) -> None:
+    names = sorted(path.name for path in shipped.glob("*.html"))
+    found = layout(shipped, names, (390, 1400), tmp_path)
+    assert found["faults"] == [] and found["pages"] == 2 * len(names)

@@ -9,8 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.contracts import Algorithm, Case, Form, Oracle, Problem, Recipe, Words, axis, whole
-from gpubench.primitives.scan import ExclusiveScan
+from gpubench.contracts import (
+    Algorithm,
+    Case,
+    ExclusiveScan,
+    Form,
+    Oracle,
+    Problem,
+    Recipe,
+    Words,
+    axis,
+    whole,
+)
 
 
 @dataclass(frozen=True, eq=False)
