@@ -53,7 +53,8 @@ STAND_IN_CACHE = f"gpubench-{os.getuid()}"
 NO_LINE = re.compile("Traceback|Exception ignored|Fatal Python|Segmentation")
 # What is no complaint: what a command tells of its work, and the usage that Typer shows first.
 NEWS = re.compile(
-    "gpubench: (measuring|checking|simulating|process|preparing|a sample|for the|going|.*compiled)"
+    r"gpubench: (measuring|checking|simulating|process|preparing|a sample|for the|going|timing"
+    r"|\d+ s:|.*compiled)"
     "|Usage: |Try |$"
 )
 
