@@ -94,8 +94,8 @@ def interface_wave(
     The interface is at its mean height plus the real part of a exp(i k x): Re a goes with the
     cosine, -Im a with the sine, and |a| is the amplitude. Its height in a column is that to which
     the light particles would fill it; the mean fraction of light particles is subtracted, so
-    density waves cancel to first order. Random placement alone gives |a| near 2 height sqrt(f (1 -
-    f) / particles), where f is the fraction of either fluid.
+    density waves cancel to first order. For f the fraction of either fluid, random placement gives
+    |a| near 2 height sqrt(f (1 - f) / particles).
     """
     k = wavenumber_along(box, axis, mode)
     light = 1.0 - species

@@ -69,7 +69,7 @@ class RigidBody:
         return velocities
 
     def load(self, forces: Floats) -> tuple[Floats, Floats]:
-        """Return force and torque about the centre, (3,) each, of forces on its particles."""
+        """Return total force and torque about the centre, (3,) each, given particle forces."""
         arms = self.offsets @ self.rotation.T
         return forces.sum(axis=0), np.cross(arms, forces).sum(axis=0)
 
