@@ -1,4 +1,4 @@
-"""Claims of papers about their own tables that a study file cannot express."""
+"""Papers' claims about their own tables that a study file cannot express."""
 
 from __future__ import annotations
 
