@@ -106,7 +106,7 @@ class Ranks:
             watcher = None
         if watcher is not None:
             watcher.join()
-        comm.Barrier()  # no message of a rank is unread from now on
+        comm.Barrier()  # from now on, every message of a rank has been read
         if local.rank == 0:
             _unname_shared_memory()
         return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
@@ -324,7 +324,7 @@ def _launcher(variable: str) -> int:
 def _introduce(line: socket.socket, about: bytes, address: str, size: int) -> None:
     """Introduce this rank to the watcher at an address; start the watcher if there is none.
 
-    A new watcher is told before it starts, so that it can name this rank even if the rank is killed
+    A new watcher gets `about` before it starts, so that it can name this rank even if it is killed
     meanwhile. Raises OSError where another rank is about to start it, and where starting fails.
     """
     try:

@@ -40,7 +40,7 @@ class Variant(NamedTuple):
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
-SIMPLER = 1.05  # factor that two choices must save, in the worst case or on average
+SIMPLER = 1.05  # two choices must be cheaper by this, in the worst case or on average
 MODES = ("graph", "hot", "cold")  # nearest to device time first
 _INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
@@ -68,8 +68,8 @@ def may_rank(record: AnyRecord) -> TypeGuard[Ok]:
 class Standing(NamedTuple):
     """A place among equal work on one input. rank: 1 for the fastest. ratio: over its time.
 
-    time: by which it is ranked; for launches among graphs, the fastest graph's time multiplied by
-    the ratio of launched times. is_first: it has rivals, none of them known to be faster.
+    time: the one ranked; for plain launches among graphs, the fastest graph's time multiplied by
+    the ratio of their launched times. is_first: it has rivals, none of them known to be faster.
     """
 
     rank: int

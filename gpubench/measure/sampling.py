@@ -115,11 +115,11 @@ def take_samples(
     """Time the tasks and return each with its samples, in the order of the tasks.
 
     All are warmed up first; tasks left out as too slow (see Budget) return without samples. Then
-    each round takes one sample of every unfinished task,
-    in a random order drawn from `seed`. A task finishes when it has `max_samples`; or when it has
-    `min_samples` and either its time is spent or the interval of its ratio to the fastest task of
-    its comparison is narrow enough. The fastest continues until all others have finished; a task
-    without a comparison, until the interval of its own median is narrow enough.
+    each round takes one sample of every unfinished task, in a random order drawn from `seed`.
+    A task finishes when it has `max_samples`; or when it has `min_samples` and either its time is
+    spent or the interval of its ratio to the fastest task of its comparison is narrow enough. The
+    fastest continues until all others have finished; a task without a comparison, until the
+    interval of its own median is narrow enough.
 
     Clocks and throttling are read around each block of rounds; the samples of a throttled block are
     set aside.

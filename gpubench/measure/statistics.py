@@ -37,7 +37,7 @@ class Summary:
 
     @property
     def half_width_ms(self) -> float:
-        """The maximum error of the median: the longer side of the interval."""
+        """The uncertainty of the median: the longer side of its interval."""
         return max(self.median_ms - self.ci95_low_ms, self.ci95_high_ms - self.median_ms)
 
 

@@ -103,9 +103,9 @@ def _transform(field: Floats, box: Box) -> NDArray[np.complexfloating[Any, Any]]
 
 
 def domain_size(factor: StructureFactor) -> float:
-    """Return 2 pi / (mean wavenumber under the structure factor): 2 pi sum S / sum k S over shells.
+    """Return 2 pi over the mean wavenumber, weighted by S: 2 pi sum S / sum k S over shells.
 
-    Unit of length of the box. A field that is the same everywhere has no domains: UserError.
+    In the unit of length of the box. Raises UserError for a uniform field, which has no domains.
     """
     moment = float(factor.wavenumber @ factor.power)
     if not moment > 0:

@@ -135,8 +135,8 @@ def viscous_growth_rate(
 
     With p, q the fractions of light and heavy fluid in the sum of the densities, Q = g / (k^3 nu^2)
     and n = (y^2 - 1) nu k^2, Chandrasekhar (1961, section 94) has y^4 + 4 p q y^3
-    + (2 - 12 p q) y^2 - (4 - 12 p q) y + 1 - 4 p q = (q - p) Q; the unstable mode is its root above
-    1. atwood, gravity, viscosity: positive.
+    + (2 - 12 p q) y^2 - (4 - 12 p q) y + 1 - 4 p q = (q - p) Q; the unstable mode is its
+    root above 1. atwood, gravity, viscosity: positive.
     """
     from scipy.optimize import brentq  # slow to import
 

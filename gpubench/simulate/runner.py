@@ -206,7 +206,7 @@ class _Run:
 
     def _observe(self, snapshot: Snapshot) -> None:
         if self._observations and self._observations[-1]["step"] >= snapshot.step:
-            return  # written by the run that wrote the checkpoint
+            return  # already written, by the run that saved the checkpoint
         seen = self._workload.observe(snapshot)
         self._observations.append({"step": snapshot.step, "time": snapshot.time, **seen})
 

@@ -33,8 +33,8 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
     """Run the suite of a family.
 
     make_algorithm: makes the algorithm, with its conformance_parameters, for an input, whose
-    `made_for` is passed as keywords; if it raises NotSupported the case is skipped. Each answer is
-    checked after a first launch and after a second one, which must recompute it
+        `made_for` is passed as keywords; if it raises NotSupported the case is skipped.
+    Each answer is checked after a first launch and after a second one, which must recompute it
     completely: the first answer is overwritten with values that no right answer holds.
     """
     return [
