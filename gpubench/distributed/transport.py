@@ -326,9 +326,9 @@ class Target(NamedTuple):
 class PeerTransport(_Beside):
     """NVIDIA GPUs of one host: the sender's GPU writes directly to the receiver's memory.
 
-    MPI transfers the writable targets, and that a copy is queued; events shared between processes
-    order the copies after the receiver's queue, and its queue after the copies. No host waits for a
-    GPU. `begin` waits for the peers' hosts to reach their `begin`.
+    MPI announces writable rows and queued copies; events shared between processes order the copies
+    after the receiver's queue, and its queue after the copies. No host waits for a GPU. `begin`
+    waits for the peers' hosts to reach their `begin`.
     """
 
     name = "peer"

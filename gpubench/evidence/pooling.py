@@ -158,7 +158,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Return what a study's newest code timed, if that leaves more than one entrant."""
+    """Return the measurements of each study's newest code, if more than one entrant is left."""
     found: set[int] = set()
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
         newest = [each for each in own if not each.is_older]

@@ -357,7 +357,7 @@ class Run:
         return "narrow" if is_narrow else ""
 
     def sampled(self) -> Sampled:
-        """Return what was measured."""
+        """Return the measurement."""
         samples_ms = self.samples_ms
         clocks = [s["clocks_sm_mhz"] for s in self.states if s and s.get("clocks_sm_mhz")]
         return Sampled(

@@ -36,7 +36,7 @@ ROUNDED = 2.0**-14
 
 @dataclass(frozen=True)
 class Solved:
-    """What a step reports of its solve: g, float64 (particles,), and the final residual."""
+    """A step's report on its solve: g, float64 (particles,), and the final residual."""
 
     values: Floats
     residual: float

@@ -32,7 +32,7 @@ FLUID_DTYPE = np.dtype([
     ("inverse_force_step", np.float32),
 ])  # fmt: skip
 DENSITY_STEP = 2.0**-22  # each neighbour's density term is rounded to this
-COMPRESSION = 0.1  # compression for whose pair force the force steps are sized
+COMPRESSION = 0.1  # compression at which a pair's force sets the range of force steps
 
 
 def poly6(r: Floats) -> Floats:

@@ -38,7 +38,7 @@ PADDING = 1.02
 FLOOR, EDGE = "#e9e9ec", "#8a8a90"
 DIAMETER = 1.1  # of a particle, in neighbour distances
 
-HIDING = 1.5  # edge of the cells for hidden-particle removal, in neighbour distances
+HIDING = 1.5  # edge of the cells used to find hidden particles, in neighbour distances
 LAYERS = 2  # of occupied cells that hide the particles behind them
 TRIAL_SECONDS = 120
 

@@ -75,7 +75,7 @@ class Crew:
                 yield device
             return
         spec = device_spec(self.ranks, self.device, self.oversubscribed, _usable_gpus(self.device))
-        # Closing may wait for the other ranks: an error must end the run before.
+        # Closing may wait for the other ranks, so an error must end the run first.
         with devices.open_device(spec) as device, ends_all(self.ranks):
             transport = open_transport(self.transport, device, self.ranks)
             team = Team(self.ranks, device, transport, lambda *given: _make(team, *given))

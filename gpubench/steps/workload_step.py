@@ -126,7 +126,7 @@ class WorkloadStep(Algorithm):
 
     @property
     def no_graph(self) -> str | None:
-        """Return what the host reads back in a step, or None."""
+        """Return the values that the host reads back in a step, in words, or None."""
         if self.workload.host_part is not None:
             return self.workload.host_part
         if self.workload.skin > 0:
