@@ -1,7 +1,7 @@
 """Calibrate the verdict: compare a code with itself, and with itself made slower.
 
-docs/comparing.md has the method. Extra work is that of a variant of head, whose extra launches are
-not counted, against a variant of base with batches as long.
+docs/comparing.md describes the method. The slower code is a variant of head with extra launches
+that are not counted, compared with a variant of base with batches of the same length.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gpubench.evidence.records import Ok, identity_of
 from gpubench.measure import clock
 from gpubench.studies.plan import cell_key
 
-# Extra launches in so many: 5 % on a GPU, 15 % on a CPU.
+# Extra launches per number of launches: 5 % on a GPU, 15 % on a CPU.
 INJECTED = {"gpu": (20, 1), "cpu": (20, 3)}
-TO_SEARCH = 300  # of the comparisons, for each slow-down that is tried
+TO_SEARCH = 300  # comparisons used for each slow-down that is tried
 POWER = 0.9
 SLOWER = (
     *(0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12),
@@ -39,7 +39,7 @@ SLOWER = (
 )
 SEED = 20261121
 
-# Which pairs each comparison takes, and where sides are changed; shape (comparisons, pairs).
+# The pairs in each comparison, and where sides are swapped; shape (comparisons, pairs).
 Draws = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
@@ -55,9 +55,9 @@ def calibrate(
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds, threshold: as in `compare_codes`. comparisons: how many are drawn; they go through
-    those looks for which there are pairs enough. on_pair: called with the number of pairs measured.
-    Raises UserError for fewer pairs than the first look takes, and where they cannot be measured.
+    seconds, threshold: as in `compare_codes`. comparisons: the number to draw; they include the
+    looks for which there are enough pairs. on_pair: called with the number of pairs measured.
+    Raises UserError for fewer pairs than the first look needs, and where measuring fails.
     """
     if pairs < LOOKS[0]:
         raise UserError(f"a comparison takes at least {LOOKS[0]} pairs: calibrate with these")
@@ -86,7 +86,7 @@ def calibrate(
 
 
 def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:
-    """Return the resolution of each cell that has all its times, and what was measured."""
+    """Return the resolution and the measured times of each cell with complete times."""
     found = {}
     for base, head in itertools.product(*pair.records):
         if base.key != head.key or not (isinstance(base, Ok) and isinstance(head, Ok)):
@@ -111,21 +111,21 @@ def evaluate(
 ) -> Verdicts:
     """Draw whole comparisons from pairs of processes of one code, and count verdicts.
 
-    pairs, clock_ms: see Calibration. A pair that lacks a cell is left out, and a look that takes
-    more pairs than there are. Raises UserError where that leaves none.
+    pairs, clock_ms: see Calibration. Pairs that lack a cell are left out, as are looks that need
+    more pairs than there are. Raises UserError where none remain.
     """
     together = enumerate(zip(*pairs.values(), strict=True))
     complete = [number for number, several in together if None not in several]
     if (count := len(complete)) < looks[0]:
         raise UserError(f"{count} pairs have times for all cells, and {looks[0]} are needed")
-    alpha = risk(len(pairs), confidence, len(looks))  # as `compare` has it, with all its looks
+    alpha = risk(len(pairs), confidence, len(looks))  # as in `compare`, with all its looks
     rule = _Rule(threshold, alpha, tuple(look for look in looks if look <= len(complete)))
     most, rng = rule.looks[-1], np.random.default_rng(SEED)
     choose = partial(rng.choice, complete, most, replace=False)
     both = [(choose(), rng.random(most) < 0.5) for _ in range(comparisons)]
     chosen, is_changed = map(np.array, zip(*both, strict=True))
     first = chosen[:TO_SEARCH], is_changed[:TO_SEARCH]
-    # Comparisons that follow each other in time, and have no pair in common.
+    # Consecutive comparisons with no pair in common.
     in_order = np.array(complete[: len(complete) // most * most]).reshape(-1, most)
     separate = in_order, np.zeros(in_order.shape, bool)
     called, taken, alarms, cells = [], [], [], {}
@@ -137,7 +137,7 @@ def evaluate(
         called.append(verdicts)
         taken.append(counts)
         alarms.append(rule.verdicts(plain, separate, clock_ms[name])[0] == "slower")
-        # Sides cannot change where one of them is slower.
+        # Sides cannot be swapped when one of them is slower.
         found, _ = rule.verdicts(slower, (chosen, np.zeros_like(is_changed)), clock_ms[name])
         cells[name] = Rates(
             false_alarms=_share(verdicts == "slower"),
@@ -164,7 +164,7 @@ def evaluate(
 
 
 def _smallest(rule: _Rule, plain: Floats, draws: Draws, clock_ms: float) -> float | None:
-    """Return the smallest slow-down that is found nine times in ten, if any is."""
+    """Return the smallest slow-down that is found nine times in ten, or None."""
 
     def is_found(factor: float) -> bool:
         verdicts, _ = rule.verdicts(plain, draws, clock_ms, math.log1p(factor))
@@ -184,10 +184,10 @@ class _Rule(NamedTuple):
     def verdicts(
         self, logs: Floats, draws: Draws, clock_ms: float, slower: float = 0.0
     ) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-        """Return the verdict of each comparison, and the pairs that it took.
+        """Return the verdict of each comparison, and the number of pairs it used.
 
-        logs: of medians in ms, base and head, shape (pairs, 2). slower: added to head's once the
-        sides are changed.
+        logs: of medians in ms, base and head, shape (pairs, 2). slower: added to head's after the
+        sides are swapped.
         """
         chosen, is_changed = draws
         both = np.where(is_changed[..., None], logs[chosen][..., ::-1], logs[chosen])

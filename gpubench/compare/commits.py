@@ -1,4 +1,4 @@
-"""Make the sources of a commit, or of the working tree, ready to be measured."""
+"""Prepare the sources of a commit, or of the working tree, for measuring."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gpubench.measure.environment import git
 
 
 def repository(name: str) -> Path:
-    """Return the repository around the present folder; raise UserError where there is none.
+    """Return the repository of the current folder; raise UserError where there is none.
 
-    name: of what is looked for in it.
+    name: of the commit to be found in it, for the message.
     """
     found = git(Path.cwd(), "rev-parse", "--show-toplevel")
     if found is None:
@@ -33,7 +33,7 @@ def repository(name: str) -> Path:
 
 
 def find_commit(root: Path, name: str) -> str:
-    """Return the full hash of a commit; raise UserError where the name means none."""
+    """Return the full hash of a commit; raise UserError for an unknown name."""
     found = git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     if found is None:
         raise UserError(
@@ -57,7 +57,7 @@ def code_of(root: Path, name: str, commit: str | None) -> Code:
     source = root if commit is None else _source_of(root, commit)
     variables = {"GPUBENCH_COMMIT": commit} if commit else {}
     variables[plugins.VARIABLE] = plugins.moved(root, source)
-    # A package that is installed as it lies in the repository, in src/ say, would be the tree's.
+    # A package installed in place, such as in src/, would be that of the working tree.
     own = (Path(path).resolve() for path in sys.path if path)
     moved = [source / path.relative_to(root) for path in own if path.is_relative_to(root)]
     paths = [*map(str, (source, *filter(Path.is_dir, moved))), os.environ.get("PYTHONPATH", "")]
@@ -66,7 +66,7 @@ def code_of(root: Path, name: str, commit: str | None) -> Code:
 
 
 def _source_of(root: Path, commit: str) -> Path:
-    """Return a copy of the sources of a commit in the user's cache; raise UserError for no room."""
+    """Return a copy of a commit's sources in the user's cache; raise UserError if it is full."""
     place = cache_folder() / "compare" / commit[:16]
     source = place / "source"
     if not source.exists():
@@ -79,7 +79,7 @@ def _source_of(root: Path, commit: str) -> Path:
                 try:
                     partial.replace(source)
                 except OSError:
-                    if not source.is_dir():  # else another process has laid out the same meanwhile
+                    if not source.is_dir():  # else another process has made the same copy meanwhile
                         raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)

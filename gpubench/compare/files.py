@@ -1,4 +1,4 @@
-"""Base and head from results files: which records are one cell, and whether they compare."""
+"""Base and head from results files: matching cells, and whether they are comparable."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gpubench.evidence.records import Failed, Ok, Record, Wrong, identity_of, is
 from gpubench.evidence.results import Results
 from gpubench.studies.plan import cell_key
 
-SM_CLOCKS_AGREE = 0.02  # of the medians on both sides
+SM_CLOCKS_AGREE = 0.02  # relative tolerance between the sides' medians
 ROLES = ("base", "head")
 NOT_TOGETHER = "no process of base ran together with one of head"
-NAMED = 3  # cells of which a message gives the names, before it counts
+NAMED = 3  # maximum number of cells that a message names individually
 
 FaultKind = Literal["broken", "wrong", "mended"]
-Processes = Sequence[Measurement]  # what each found of a cell
+Processes = Sequence[Measurement]  # measurements of one cell, one per process
 
-# What may change a time, under the name that a message gives it: fields of an environment's
-# device and host, and libraries of each back end. Where a side does not know, nothing is said.
+# Conditions that may change a time, with their names in messages: fields of an environment's device
+# and host, and libraries of each back end. Values unknown to one side are not compared.
 DEVICE = {
     "device": "name",
     "GPU": "uuid",
@@ -41,7 +41,7 @@ LIBRARIES = {"cuda": ("pycuda", "cupy"), "opencl": ("pyopencl", "intel-opencl-rt
 
 
 class Side(NamedTuple):
-    """Base or head. name: what the user calls it."""
+    """Base or head. name: as the user calls it."""
 
     name: str
     results: Sequence[Results]
@@ -50,7 +50,7 @@ class Side(NamedTuple):
 class Fault(NamedTuple):
     """A cell that is wrong or failed on at least one side.
 
-    base, head: in words, why it is not right there; None where it is.
+    base, head: the problem on that side, in words; None if there is none.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Fault(NamedTuple):
 
     @property
     def kind(self) -> FaultKind:
-        """The kind: where base is right, where head is, and where neither is."""
+        """The kind: whether base, head or neither gives right answers."""
         return "broken" if self.base is None else "mended" if self.head is None else "wrong"
 
 
@@ -71,11 +71,11 @@ class LeftOut(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """What two sides have in common.
+    """The cells that two sides have in common.
 
     faults: cells that are wrong in head, or were in base. left_out: cells that only one side has
-    times of. differences: what speaks against comparing, in words. environment: on what and by
-    what code it was measured, in words.
+    times of. differences: reasons against comparing, in words. environment: machine and code
+    measured, in words.
     """
 
     cells: Sequence[ComparedTimes]
@@ -86,11 +86,11 @@ class Matched(NamedTuple):
 
 
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
-    """Put together what both sides found of each cell; a process is a file.
+    """Match the measurements of each cell by both sides; a process is a file.
 
-    paired: the n-th process of base and the n-th of head ran together; those without a partner
-    do not count.
-    Raises UserError that names all that differs between the sides and may change a time, unless
+    paired: the n-th process of base and the n-th of head ran together; unpaired processes are
+    ignored.
+    Raises UserError naming all differences between the sides that may change a time, unless
     `force`; and where the sides have no cell in common.
     """
     ours, theirs = _cells(base), _cells(head)
@@ -128,7 +128,7 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
 def name_of(record: Record) -> str:
     """Return the name of a record's cell: what was measured, on what input, and how.
 
-    The same in every comparison, and of every version of the code.
+    The name is the same in every comparison, and for every version of the code.
     """
     parameters = [f"{name}={_number(value)}" for name, value in sorted(record.parameters.items())]
     axes = [
@@ -142,14 +142,14 @@ def name_of(record: Record) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a number the same whether it is stored as 4 or as 4.0."""
+    """Format a number the same whether it is stored as 4 or as 4.0."""
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
 def _cells(side: Side) -> dict[tuple[Any, ...], dict[int, Measurement]]:
-    """Return what each process found of a cell, by what identifies its measurement, and its place.
+    """Return the measurement of each cell in each process, by cell identity and process index.
 
-    A process is a file; all that it timed of one measurement is its one time (`pool`).
+    A process is a file; all its timings of one measurement are pooled (`pool`).
     """
     found: dict[tuple[Any, ...], dict[int, Measurement]] = {}
     for place, results in enumerate(side.results):
@@ -162,7 +162,7 @@ def _cells(side: Side) -> dict[tuple[Any, ...], dict[int, Measurement]]:
 def _timed(
     base: Mapping[int, Measurement], head: Mapping[int, Measurement], paired: bool
 ) -> tuple[Processes, Processes]:
-    """Return the processes of either side that have a time; pairs where both have."""
+    """Return the processes of either side that have a time; if paired, those where both have."""
     ours, theirs = ({p: m for p, m in s.items() if isinstance(m.record, Ok)} for s in (base, head))
     if paired:
         ours = {place: ours[place] for place in ours if place in theirs}
@@ -171,13 +171,13 @@ def _timed(
 
 
 def _fault(processes: Processes) -> str | None:
-    """Return what is wrong with a cell's answers: one bad process is enough."""
+    """Return the error in a cell's answers, if any; one bad process is enough."""
     bad = [p.record for kind in (Wrong, Failed) for p in processes if isinstance(p.record, kind)]
     return f"{bad[0].status}: {bad[0].reason}" if bad else None
 
 
 def _why_untimed(processes: Processes) -> str | None:
-    """Return why a side without a fault has no times of a cell, or None where it has."""
+    """Return why a side without a fault lacks times of a cell, or None if it has some."""
     if not processes:
         return "not measured"
     return f"skipped: {processes[0].record.reason}" if _is_skipped(processes) else None
@@ -200,17 +200,17 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Compared
 
 
 def _samples_ms(process: Measurement) -> list[float]:
-    """Return all samples, each timing scaled so that its median is that of the measurement."""
+    """Return all samples, each timing scaled such that its median is that of the measurement."""
     pooled = process.record.median_ms or 0.0
     times = [each.record for each in process.timings if isinstance(each.record, Ok)]
     return [ms * (pooled / (t.median_ms or 1.0)) for t in times for ms in t.samples_ms]
 
 
 def are_in_turns(base: Sequence[datetime], head: Sequence[datetime]) -> bool:
-    """Say whether processes of both sides alternated, by when they started.
+    """Return whether processes of both sides alternated, given their start times.
 
-    At no moment may one side be two processes ahead of the other; where their numbers differ,
-    shares count. What starts in one second has no order, and one process alone takes no turns.
+    At no moment may one side be two processes ahead of the other; with unequal numbers, fractions
+    count. Starts within one second have no order, and a single process does not alternate.
     """
     ours, theirs = sorted(base), sorted(head)
     counts = len(ours), len(theirs)
@@ -222,7 +222,7 @@ def are_in_turns(base: Sequence[datetime], head: Sequence[datetime]) -> bool:
 
 
 def _environment(base: Side, head: Side) -> dict[str, str]:
-    """Return on what and by what code both sides were measured, in words."""
+    """Return the machine and code of both sides, in words."""
     everything = [*base.results, *head.results]
     found = {k: _words(v) for k, v in _conditions(r.environment for r in everything).items()}
     for role, side in zip(ROLES, (base, head), strict=True):
@@ -231,7 +231,7 @@ def _environment(base: Side, head: Side) -> dict[str, str]:
 
 
 def _code(environment: Mapping[str, Any]) -> str:
-    """Return the commit of the package in words, and that of what was added to it."""
+    """Return the package's commit in words, and that of its plugins."""
     commits = {"": environment["commit"] or environment["code_hash"]}
     commits |= environment.get("added_commits", {})
     dirty = {"": environment["dirty"]} | environment.get("added_dirty", {})
@@ -243,7 +243,7 @@ def _code(environment: Mapping[str, Any]) -> str:
 
 
 def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
-    """Say in words all that differs between the sides and may change a time."""
+    """List in words all differences between the sides that may change a time."""
     base, head = ([p for both in pairs.values() for p in both[side]] for side in (0, 1))
     ours, theirs = (_conditions(p.results.environment for p in side) for side in (base, head))
     found = [
@@ -273,7 +273,7 @@ def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
 
 
 def _conditions(environments: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """Return all values of every condition under its label; what is not known has none."""
+    """Return all values of each condition by label; unknown conditions have none."""
     found: dict[str, set[str]] = {}
     for environment in {id(each): each for each in environments}.values():
         device, host = environment["device"], environment["host"]
@@ -289,7 +289,7 @@ def _conditions(environments: Iterable[Mapping[str, Any]]) -> dict[str, set[str]
 
 
 def _sm_clock_mhz(processes: Processes) -> float | None:
-    """Return the median clock of the multiprocessors under load; None where it is not known."""
+    """Return the median clock of the multiprocessors under load; None where unknown."""
     states = [s for p in processes for s in (p.record.state_before, p.record.state_after) if s]
     read = [state.get("clocks_sm_mhz") for state in states]
     clocks = [clock for clock in read if isinstance(clock, int | float) and clock]

@@ -14,19 +14,19 @@ from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import Judgement, risk
 
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
-ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
+ROWS = 40  # of a Markdown table: a comment has room for about 65,000 characters
 DASH = "\N{EN DASH}"
 
 
 def in_words(verdict: str) -> str:
-    """Return a verdict as it is printed; JSON has an older name of one."""
+    """Return a verdict as displayed; JSON keeps an older name for one of them."""
     return "inconclusive" if verdict == "cannot tell" else verdict
 
 
 def headline(comparison: Comparison) -> str:
-    """Return the verdict on the whole in one line, which begins with it.
+    """Return a one-line verdict on the whole comparison, starting with the verdict itself.
 
-    It says what all cells lack that are inconclusive, and where calibration stands in.
+    It says what inconclusive cells lack, and where calibration replaced measured spreads.
     """
     said, every = _verdict(comparison), comparison.judgements
     reasons = {each.reason for each in every if each.verdict == "cannot tell"}
@@ -60,12 +60,12 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
-    """Return a row for each cell that is not the same, or with `every` for all; see COLUMNS."""
+    """Return a row for each cell that is not the same, or for all if `every`; see COLUMNS."""
     return [_row(each) for each in _ordered(comparison) if every or each.verdict != "same"]
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Return what is to be said beside the table, a line each."""
+    """Return notes to display beside the table, a line each."""
     return [
         *(f"forced: {difference}" for difference in comparison.matched.differences),
         *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.faults("broken")),
@@ -80,7 +80,7 @@ def notes(comparison: Comparison) -> list[str]:
 def markdown(comparison: Comparison, command: str) -> str:
     """Return a comment for a pull request; its first line is the verdict.
 
-    command: that repeats the comparison.
+    command: repeats the comparison.
     """
     first, _, rest = headline(comparison).partition(":")
     lines = [line for line in notes(comparison)[:-2] if not line.startswith("left out")]
@@ -103,7 +103,7 @@ def markdown(comparison: Comparison, command: str) -> str:
 
 
 def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
-    """Return the comparison as comparison.schema.json has it."""
+    """Return the comparison in the format of comparison.schema.json."""
     cells = len(comparison.judgements)
     alpha = risk(cells, comparison.confidence, comparison.looks) if cells else None
     return {
@@ -128,7 +128,7 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
 
 
 def _ordered(comparison: Comparison) -> list[Judgement]:
-    """Return the worst first: slower by how much, then the inconclusive, faster, the same."""
+    """Return the worst first: slower by ratio, then the inconclusive, faster, the same."""
     order, sign = list(comparison.counts), {"slower": -1, "faster": 1}
 
     def place(each: Judgement) -> tuple[int, float]:
@@ -171,7 +171,7 @@ def _terms(comparison: Comparison) -> str:
 
 
 def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of the first rows; nothing where there are none."""
+    """Return a table of the first rows; an empty string without rows."""
     more = f"\n\nand {len(rows) - ROWS} more, which `--all` and `--json` show"
     return table_of(columns, rows[:ROWS]) + (more if len(rows) > ROWS else "") if rows else ""
 

@@ -1,6 +1,6 @@
-"""Measure two codes side by side: pairs of processes, whose samples are interleaved.
+"""Measure two codes side by side: pairs of processes whose samples are interleaved.
 
-This process asks two others for one sample at a time, so that what disturbs one disturbs both.
+This process requests one sample at a time from two others, so that both see the same disturbances.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from gpubench.studies.study import parse_study, study_text
 
 PLAIN = ((1, 0),)
 TURNS = 20  # samples of a cell on each side of a pair
-VARIANT_EVERY = 4  # turns, the other variants of a cell have one, where there are any
-BLOCK_TURNS = 5  # between two looks at clocks and throttling
-PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
+VARIANT_EVERY = 4  # turns between samples of other variants of a cell, if any
+BLOCK_TURNS = 5  # between readings of clocks and throttling
+PATIENCE_S = 900  # the longest a request may take; checking a large input takes minutes
 GRACE_S = 60
 
 Variants = dict[tuple[str, int], list[float]]
 
-UNDERSTOOD = (1, PROTOCOL)  # of workers of other commits; `record_of` upgrades their records
+UNDERSTOOD = (1, PROTOCOL)  # of other commits' workers; `record_of` upgrades their records
 
 
 class Code(NamedTuple):
-    """What one side of a comparison runs.
+    """One side of a comparison.
 
-    name: base or head. title: which code, for people. variables: of the environment, beside those
-    of this process. folder: where it is started. is_ours: whether it is the package that runs here.
+    name: base or head. title: describes the code to users. variables: of the environment, added to
+    those of this process. folder: working folder. is_ours: whether it is the package running here.
     """
 
     name: str
@@ -56,11 +56,11 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparedJob:
-    """What is measured: a study on a device.
+    """A comparison's measurements: a study on a device.
 
-    text: of the study's file. selection: see studies.plan.plan; quick None for a CPU alone.
+    text: of the study's file. selection: see studies.plan.plan; quick None means on a CPU only.
     variants: for base and for head, grain and extra work of each variant of a cell (see
-        measure.sampling.Task); the first is what is recorded.
+        measure.sampling.Task); the first is the one recorded.
     """
 
     study: str
@@ -73,7 +73,7 @@ class ComparedJob:
     def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> ComparedJob:
         """Return the job of measuring a study of this package, or a file of one.
 
-        Raises UserError for a study that is not there, and for a selection that it does not have.
+        Raises UserError for an unknown study, and for a selection that it does not have.
         """
         job = cls(*study_text(study), device, selection)
         job.plan(is_cpu=False)
@@ -85,14 +85,14 @@ class ComparedJob:
         return {**self.selection, "quick": is_cpu if quick is None else quick}
 
     def plan(self, is_cpu: bool) -> list[Group]:
-        """Return what this package would measure on a device."""
+        """Return this package's plan of the measurements on a device."""
         return plan(parse_study(self.study, self.text), Selection(**self.selected(is_cpu)))
 
 
 class Pair(NamedTuple):
-    """What two processes measured.
+    """The measurements of two processes.
 
-    records: of base and of head. variants: samples in ms of others, by cell and variant.
+    records: of base and of head. variants: samples in ms of the others, by cell and variant.
     """
 
     records: tuple[list[AnyRecord], list[AnyRecord]]
@@ -100,7 +100,7 @@ class Pair(NamedTuple):
 
 
 class Process:
-    """A worker, seen from outside."""
+    """The requesting side's handle on a worker process."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -120,7 +120,7 @@ class Process:
         self._connection = Connection(ours.detach())
 
     def open(self, device: str) -> bool:
-        """Let it open a device; return whether that is a CPU."""
+        """Open a device in it; return whether that is a CPU."""
         hello = self.ask("open", device=device)
         if hello["protocol"] not in UNDERSTOOD:
             raise UserError(
@@ -135,14 +135,14 @@ class Process:
         return self.receive()
 
     def send(self, do: str, **request: Any) -> None:
-        """Send a request; its answer is still to be received."""
+        """Send a request without receiving its answer."""
         try:
             self._connection.send_bytes(json.dumps({"do": do, **request}).encode())
         except BrokenPipeError:
             raise self._ended() from None
 
     def receive(self) -> dict[str, Any]:
-        """Wait for the answer to the last request; raise UserError where there is none."""
+        """Wait for the answer to the last request; raise UserError if there is none."""
         try:
             if not self._connection.poll(PATIENCE_S):
                 raise UserError(
@@ -157,7 +157,7 @@ class Process:
         return answer
 
     def _ended(self) -> UserError:
-        """Return what to raise where the process ended unasked."""
+        """Return the exception for a process that ended unexpectedly."""
         status = self._process.wait()
         self._errors.seek(0)
         last = (self._errors.read().strip() or "it said nothing").split("\n")[-1].strip()
@@ -166,7 +166,7 @@ class Process:
         )
 
     def close(self) -> None:
-        """Hang up, upon which the process ends; kill it where it does not."""
+        """Disconnect, which ends the process; kill it if it does not."""
         self._connection.close()
         try:
             self._process.wait(timeout=GRACE_S)
@@ -195,7 +195,7 @@ class ProcessPairs(AbstractContextManager["ProcessPairs"]):
         """Measure in a fresh pair of processes.
 
         seed: of the order of samples. only: keys of cells (studies.plan.cell_key); None for all.
-        Raises UserError where a process ends, or cannot do what it is asked.
+        Raises UserError if a process ends, or fails a request.
         """
         processes, self._spare = self._spare or self._start(), []
         with closing(processes[0]), closing(processes[1]):
@@ -229,7 +229,7 @@ def _measure(
         ready = [processes[side].receive()["cells"] for side in sides]
         if len(sides) == 2:
             _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)
-        # What the other side lacks, or answers wrongly, is not compared; one sample records that
+        # Cells that the other side lacks or gets wrong are not compared; one sample records that
         # the answer was right here.
         for side, own in zip(sides, ready, strict=True):
             for key in own:
@@ -260,7 +260,7 @@ def _take_turns(
 
 
 def _both(processes: Sequence[Process], do: str, **request: Any) -> list[dict[str, Any]]:
-    """Ask all at once, and wait for all answers."""
+    """Send a request to all at once, and wait for all answers."""
     for process in processes:
         process.send(do, **request)
     return [process.receive() for process in processes]

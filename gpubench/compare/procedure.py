@@ -1,7 +1,7 @@
-"""How two codes are compared: looks at growing numbers of pairs, until nothing is open.
+"""Compare two codes: look at growing numbers of pairs until no cell is undecided.
 
-Cells about which a look can tell nothing are measured in more pairs, up to the next. All looks of
-all cells share one risk, so that looking again does not raise false alarms.
+Cells that a look leaves inconclusive are measured in more pairs, up to the next look. All looks of
+all cells share one risk, so that repeated looks do not raise false alarms.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from gpubench.evidence.results import Results
 from gpubench.measure import clock
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
-# To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
-# 0.75 s on two cores of a CPU.
+# Starting a pair of processes takes about 3 s, and each cell 0.6 s: measured as 0.56 s on an H200,
+# and 0.75 s on two cores of a CPU.
 START_S, CELL_S = 3.0, 0.6
-THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
+THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by kind of device, unless the user sets it
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a comparison found, and the verdict on the whole.
+    """The findings of a comparison, and the verdict on the whole.
 
-    looks: how many times the data may be looked at. base, head: what the sides are called.
+    looks: maximum number of looks at the data. base, head: names of the sides.
     """
 
     matched: files.Matched
@@ -53,14 +53,14 @@ class Comparison:
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
-        """How many cells have each verdict."""
+        """The number of cells with each verdict."""
         found = Counter(judgement.verdict for judgement in self.judgements)
         order: tuple[Verdict, ...] = ("slower", "cannot tell", "faster", "same")
         return {verdict: found[verdict] for verdict in order}
 
     @property
     def verdict(self) -> Literal["broken", "wrong", Verdict]:
-        """The verdict on the whole: the first of these words that holds of any cell."""
+        """The verdict on the whole: the first of these words that applies to any cell."""
         if self.faults("broken"):
             return "broken"
         if self.counts["slower"]:
@@ -77,17 +77,17 @@ class Comparison:
 
 
 def threshold_on(environment: Mapping[str, Any]) -> float:
-    """Return the relative change that matters on a device, unless the user says."""
+    """Return the default relative change that matters on a device."""
     return THRESHOLD["cpu" if environment["device"].get("is_cpu") else "gpu"]
 
 
 def compare_files(
     base: Path, head: Path, threshold: float | None, confidence: float, force: bool
 ) -> Comparison:
-    """Judge what results files hold.
+    """Judge results files.
 
-    Calibrations of the machine stand in for processes, and for the spread between whole runs where
-    they lasted as long. Raises UserError for what is no results, or cannot be compared.
+    Calibrations of the machine replace missing spreads between processes, and between whole runs if
+    they lasted as long. Raises UserError for files without results, and for incomparable ones.
     """
     ours, theirs = (
         files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
@@ -118,10 +118,10 @@ def compare_codes(
 ) -> Comparison:
     """Measure two codes side by side and judge them.
 
-    threshold: None for the one that goes with the device. seconds: no further pair is begun after
-    so long, but for those of the first look. on_begin: called before anything is measured, with how
-    long it will take. on_pair: called with the numbers of pairs measured and of cells still open.
-    Raises UserError where they cannot be measured or compared.
+    threshold: None for the device's default. seconds: no further pair is started after this time,
+    except for the first look. on_begin: called before measuring, with the expected duration.
+    on_pair: called with the numbers of pairs measured and of undecided cells.
+    Raises UserError where measuring or comparing is impossible.
     """
     deadline = clock.Deadline(seconds)
     environments = [describe(code, job.device) for code in codes]
@@ -132,7 +132,7 @@ def compare_codes(
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
     settled: dict[str, Judgement] = {}
-    open_cells: Collection[str] | None = None  # all of the job
+    open_cells: Collection[str] | None = None  # all cells of the job
     with ProcessPairs(codes, job) as pairs:
         for pairs_at_look in LOOKS:
             while (count := len(processes[0])) < pairs_at_look:
@@ -142,7 +142,7 @@ def compare_codes(
                 for side in (0, 1):
                     path = Path(codes[side].name, f"{count + 1:02}.json")
                     processes[side].append(Results(environments[side], records[side], path))
-                if count == 0:  # what cannot be compared is refused at once
+                if count == 0:  # incomparable codes are rejected at once
                     files.match(ours, theirs, paired=True, force=force)
                 on_pair(count + 1, len(open_cells or ()))
             matched = files.match(ours, theirs, paired=True, force=force)
@@ -156,9 +156,9 @@ def compare_codes(
 
 
 def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
-    """Count what a job measures on a device, given as in a results file.
+    """Count a job's measurements on a device, given as in a results file.
 
-    As the worker does: of launches and their graph, the graph alone; nothing of other back ends.
+    As in the worker, a graph excludes its plain launches, and other back ends are ignored.
     """
     absent = BACKENDS - {device["backend"]}
     return sum(
@@ -171,7 +171,7 @@ def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
 
 
 def how_long(cells: int, seconds: float) -> str:
-    """Say how long it takes to compare so many cells, with no look begun after so many seconds."""
+    """Describe how long comparing the cells takes, with no look started after the given seconds."""
     first, most = (look * (START_S + cells * CELL_S) for look in (LOOKS[0], LOOKS[-1]))
     longest = max(first, min(most, seconds))
     more = f"; up to {longest / 60:.1f} min where cells are inconclusive" if longest > first else ""

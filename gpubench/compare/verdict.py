@@ -1,7 +1,7 @@
 """Judge whether head takes longer than base: an interval of the ratio for each cell, and a verdict.
 
-A process counts once, with the median of its samples. docs/comparing.md has the method, its
-sources, and what was simulated to choose it.
+A process counts once, with the median of its samples. docs/comparing.md describes the method, its
+sources, and the simulations behind the choice.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from gpubench.evidence.calibration import spread_of
 Verdict = Literal["same", "faster", "slower", "cannot tell"]
 RestsOn = Literal["processes", "calibration"]
 Floats = NDArray[np.float64]
-Known = float | None  # what calibration knows of a cell, if anything
+Known = float | None  # a value from calibration, if known
 
 TRIM = 0.2
-# What trimming may add to the chance of `_all_apart`: nothing for a thousand cells.
+# Trimming may add at most this to the chance of `_all_apart`: nothing for a thousand cells.
 MODES_RISK = 1e-5
-CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
-SHORTEST_MS = 1e-9  # of what can be a time
-LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
+CLOCK_MS = 0.0005  # the resolution of events guaranteed by CUDA
+SHORTEST_MS = 1e-9  # the shortest valid time
+LEAST_DEVIATION = 1e-7  # of logarithms: less than files resolve with six digits
 NOT_IN_TURNS = "base and head were not measured in turns, and whole runs may be offset: "
-WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
+WIDEST = 20.0  # log ratio, which keeps limits finite
 
 
 class ComparedTimes(NamedTuple):
-    """What the processes of both sides measured of one cell.
+    """The processes' measurements of one cell on both sides.
 
-    name: for people, and the same in every comparison.
-    base, head: samples of each process in milliseconds, or its median alone.
+    name: for display, the same in every comparison.
+    base, head: samples of each process in milliseconds, or only its median.
     paired: the i-th process of base ran together with the i-th of head, with samples in turns.
-    clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
+    clock_ms: the assumed resolution of a sample; samples that show a finer one override it.
     key: for programs, see studies.plan.cell_key.
     in_turns: whether processes of both sides alternated; else each side may be offset as a whole.
     """
@@ -58,14 +58,13 @@ class ComparedTimes(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What can be said of one cell.
+    """The judgement of one cell.
 
-    base_ms, head_ms: centre of the process medians. ratio: head over base. ratio_low,
-        ratio_high: its interval, which holds for all cells of the comparison together. None where
-        there is none.
-    rests_on: whose spread the interval comes from.
-    spread_between: of processes, as the standard deviation of log medians; of log ratios where
-        they are pairs; None where there are too few.
+    base_ms, head_ms: centre of the process medians. ratio: head over base. ratio_low, ratio_high:
+        its interval, simultaneous for all cells of the comparison. None where there is none.
+    rests_on: the source of the interval's spread.
+    spread_between: of processes, as the standard deviation of log medians; for pairs, of log
+        ratios; None where there are too few.
     reason: why it is inconclusive, else None. key: as in the cell.
     """
 
@@ -96,11 +95,11 @@ def judge(
 ) -> list[Judgement]:
     """Judge each cell; all intervals hold together with the given confidence.
 
-    threshold: the relative change that matters. looks: how many times the comparison may look at
-        its data; the same number at each look. spreads: by name of the cell, the standard deviation
-        of log process medians that calibration knows (`spread_of`), for too few processes.
-        between_runs: likewise that of the log offset of a whole run, for sides that are not in
-        turns; without it, nothing can be told of them.
+    threshold: the relative change that matters. looks: maximum number of looks at the data; the
+        same at each look. spreads: by name of the cell, the calibrated standard deviation of log
+        process medians (`spread_of`), used with too few processes.
+    between_runs: likewise that of the log offset of a whole run, for sides that did not alternate;
+        without it, these are inconclusive.
     """
     alpha = risk(max(1, len(cells)), confidence, looks)
     return [
@@ -115,15 +114,15 @@ def risk(cells: int, confidence: float, looks: int) -> float:
 
 
 def next_enough(processes: int, paired: bool, alpha: float) -> int:
-    """Return how many processes a side can give a verdict, not fewer than so many."""
+    """Return the smallest number of processes per side, at least `processes`, for a verdict."""
     return next(n for n in itertools.count(processes) if are_enough(n, paired, alpha))
 
 
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
-    """Say whether so many processes a side can bear an interval that misses with risk alpha.
+    """Return whether this many processes per side support an interval with risk alpha.
 
-    That base is in one mode and head in the other by chance must be no likelier. Where the sides
-    differ in number, the fewer count.
+    The chance that base is all in one mode and head in the other must not exceed it. If the sides
+    have different numbers, the smaller counts.
     """
     cut = trimmed(processes, paired)
     return processes > 1 and _all_apart(processes, cut, paired) <= alpha
@@ -131,9 +130,9 @@ def are_enough(processes: int, paired: bool, alpha: float) -> bool:
 
 @cache
 def trimmed(processes: int, paired: bool) -> int:
-    """Return how many values are trimmed from either end of so many.
+    """Return the number of values trimmed from either end.
 
-    It does not depend on the risk, so that an interval never gets narrower with more cells.
+    It does not depend on the risk, so more cells never narrow an interval.
     """
     cuts = range(int(TRIM * processes), 0, -1)
     return next((cut for cut in cuts if _all_apart(processes, cut, paired) <= MODES_RISK), 0)
@@ -143,7 +142,7 @@ def trimmed(processes: int, paired: bool) -> int:
 def _all_apart(processes: int, cut: int, paired: bool) -> float:
     """Return the chance that all but `cut` of base are in one mode, and those of head in the other.
 
-    With even modes, where it is greatest.
+    The modes are equally likely, which maximises it.
     """
     if paired:
         return 2 * float(binom.sf(processes - cut - 1, processes, 0.25))
@@ -165,13 +164,13 @@ def interval(base: Floats, head: Floats, paired: bool, alpha: float) -> tuple[Fl
             freedom = variance**2 / (
                 base_variance**2 / base_freedom + head_variance**2 / head_freedom
             )
-        else:  # Welch's freedom is too much where the smaller set has the larger spread
+        else:  # Welch's degrees of freedom are too many if the smaller set spreads more
             freedom = min(base_freedom, head_freedom)
     return centre, t.isf(alpha / 2, freedom) * np.sqrt(variance)
 
 
 def _cut(logs: Floats, others: Floats, paired: bool) -> int:
-    """Return how many values to trim from either end: the same share of both sides."""
+    """Return the number of values to trim from either end: the same fraction of both sides."""
     count, fewer = int(logs.shape[-1]), int(min(logs.shape[-1], others.shape[-1]))
     return trimmed(fewer, paired) * count // fewer
 
@@ -189,8 +188,8 @@ def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
     winsorised = np.clip(ordered, inner[..., :1], inner[..., -1:])
     deviation = np.maximum(winsorised.std(axis=-1, ddof=1), LEAST_DEVIATION)
     variance = deviation**2 * (count - 1) / (kept * (kept - 1))
-    # Yuen has kept - 1, which covers too little at the small risks of many cells: up to twice
-    # the risk at 1e-4. Half a degree less for each value cut from an end mends that.
+    # Yuen has kept - 1, whose coverage is too low at the small risks of many cells: up to twice the
+    # risk at 1e-4. Half a degree less per value cut from an end corrects this.
     return inner.mean(axis=-1), variance, kept - 1 - cut / 2
 
 
@@ -243,7 +242,7 @@ def judge_cell(
 def verdicts_of_pairs(
     base: Floats, head: Floats, clock_ms: float, threshold: float, alpha: float
 ) -> NDArray[np.str_]:
-    """Return the verdicts of `judge_cell` on many cells of which only pairs' medians are known.
+    """Return the verdicts of `judge_cell` on many cells, given only the medians of pairs.
 
     base, head: logarithms of the medians in ms, float64 of shape (cells, pairs), at least two.
     """
@@ -258,7 +257,7 @@ def verdicts_of_pairs(
 
 
 def verdicts_of(centre: Floats, half: Floats, threshold: float) -> NDArray[np.str_]:
-    """Return the verdict on intervals of log ratios."""
+    """Return the verdicts for intervals of log ratios."""
     most = 1 + threshold
     ratio, low, high = np.exp(centre), np.exp(centre - half), np.exp(centre + half)
     conditions = [
@@ -272,13 +271,13 @@ def verdicts_of(centre: Floats, half: Floats, threshold: float) -> NDArray[np.st
 def _with_clock(
     half: Floats, times_ms: Floats, clock_ms: float, base_ms: Floats, head_ms: Floats
 ) -> Floats:
-    """Return half widths that also hold half a step of the clock on either side.
+    """Return half widths extended by half a clock step on either side.
 
     times_ms: of all samples, along the last axis; they may show a step below clock_ms.
     """
     steps = np.diff(np.sort(times_ms, axis=-1), axis=-1)
     step = np.where(steps > 0, steps, clock_ms).min(axis=-1, initial=clock_ms)
-    # What is off by orders of magnitude is as good as unknown.
+    # Errors of orders of magnitude are as good as unknown.
     wide: Floats = np.minimum(half + step / 2 * (1 / base_ms + 1 / head_ms), WIDEST)
     return wide
 
@@ -286,7 +285,7 @@ def _with_clock(
 def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
     """Return the log ratio of one pair: the median over its turns, base and head side by side.
 
-    Where samples are missing, it is not known which belong together: then that of the medians.
+    With missing samples the turns cannot be matched: then the log ratio of the medians.
     """
     if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
         turns = zip(base, head, strict=True)
@@ -297,10 +296,10 @@ def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
 def _estimate(
     base: Floats, head: Floats, paired: bool, alpha: float, spread: Known, offset: Known
 ) -> tuple[RestsOn | None, float, float | None]:
-    """Return what the interval of the log ratio rests on, its centre, and its half width.
+    """Return the source of the log ratio's interval, its centre, and its half width.
 
-    base, head: logarithms of process medians. spread: between processes, as calibration knows it;
-    used where they are not enough. offset: the standard deviation of that of a whole side.
+    base, head: logarithms of process medians. spread: calibrated, between processes; used where
+    these are too few. offset: calibrated standard deviation of the offset of a whole side.
     """
     fewer = min(len(base), len(head))
     quantile = float(norm.isf(alpha / 2))
@@ -314,13 +313,13 @@ def _estimate(
     seen = (_between(base, head, paired) or 0.0) / (math.sqrt(2) if paired else 1)
     if offset == 0:
         error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
-    else:  # a side counts as one process, whose spread holds the offset that calibration knows
+    else:  # a side counts as one process, whose calibrated spread includes the offset
         error = max(spread, seen, offset or 0.0) * math.sqrt(2)
     return "calibration", float(centre), quantile * error
 
 
 def _why(ratio: float, low: float, high: float, threshold: float) -> str:
-    """Say why an interval gives no verdict."""
+    """Explain why an interval gives no verdict."""
     word = "slower" if ratio > 1 else "faster"
     if low > 1 or high < 1:
         return f"{word}, but whether by more than {percent(threshold)} is open"
@@ -345,7 +344,7 @@ def _how(needed: int) -> str:
 
 
 def _centre_ms(own: Floats, other: Floats, paired: bool) -> float:
-    """Return the centre of process medians: of their logarithms, trimmed as the interval is."""
+    """Return the centre of process medians: the trimmed mean of logarithms, as in the interval."""
     if own.min() < SHORTEST_MS:
         return float(np.median(own))
     return float(np.exp(np.log(_inner(np.sort(own), _cut(own, other, paired))).mean()))

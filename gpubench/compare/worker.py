@@ -1,7 +1,7 @@
-"""A process that measures cells when it is told to: one side of a pair.
+"""A process that measures cells on request: one side of a pair.
 
-`gpubench.compare.worker SOCKET` imports the package of the code that it stands for. The process
-that compares tells it over an open socket, in JSON, what to do.
+`gpubench.compare.worker SOCKET` imports the package of the code that it measures. The comparing
+process sends it requests in JSON over an open socket.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from gpubench.studies.plan import Group, cell_key, plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import Subject, Sweep, parse_study
 
-PROTOCOL = 2  # in 1 records are of schema 1
-# Samples are asked for one by one: of a budget, only the warm-up counts.
+PROTOCOL = 2  # protocol 1 has records of schema 1
+# Samples are requested one by one: of a budget, only the warm-up counts.
 BUDGET = Budget(seconds_per_task=0.2, max_samples=100)
 
 
 class Sampler:
-    """What is made on a device, and the samples taken of it; each method is a request."""
+    """The algorithms made on a device, and their samples; each method is a request."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -46,17 +46,17 @@ class Sampler:
         return {"environment": environment(self._device)}
 
     def plan(self, study: str, text: str, selection: dict[str, Any]) -> dict[str, Any]:
-        """Read a study and count its inputs; what this package does not have is left out."""
+        """Read a study and count its inputs, leaving out what this package lacks."""
         read = parse_study(study, text)
         known = replace(read, sweeps=tuple(map(_known, read.sweeps)), subjects=())
         self._groups = plan(known, Selection(**selection))
         return {"groups": [f"{g.sweep.name}: {g.recipe.title}" for g in self._groups]}
 
     def make(self, group: int, only: list[str] | None, variants: list[list[int]]) -> Any:
-        """Make and check what is measured on an input, and warm it up; return the cells to sample.
+        """Make, check and warm up an input's measurements; return the cells to sample.
 
-        only: cells by their keys; None for all. variants: grain and extra work of each variant of
-        a cell, see Task; the first is what is recorded.
+        only: cells by their keys; None for all. variants: grain and extra work of each variant of a
+        cell, see Task; the first is the one recorded.
         """
         chosen = self._groups[group]
 
@@ -66,7 +66,7 @@ class Sampler:
         items = [item for item in chosen.items if only is None or key_of(*item) in only]
         self._bench = Bench(chosen, items, self._device)
         for trial in self._bench.trials:
-            # Where a graph can hold the launches, the gaps between them are not what is guarded.
+            # Where a graph can hold the launches, gaps between launches are not compared.
             if {"graph", "hot"} <= {*trial.modes}:
                 trial.modes.remove("hot")
         tasks = self._bench.tasks()
@@ -98,13 +98,13 @@ class Sampler:
         return {}
 
     def look(self) -> dict[str, Any]:
-        """Look at clocks and throttling; say why the device was throttled since the last look."""
+        """Read clocks and throttling; return why the device was throttled since the last time."""
         return {"throttled_by": self._block.end()}
 
     def end_block(self, throttled_by: list[str]) -> dict[str, Any]:
-        """Set the samples since the last block aside, if either side was throttled meanwhile.
+        """Set aside the samples since the last block, if either side was throttled meanwhile.
 
-        Both sides do, so that the samples which remain still belong together.
+        Both sides do so, which keeps the remaining samples paired.
         """
         for run in self._runs.values():
             run.end_block(throttled_by, self._block.state)
@@ -113,7 +113,7 @@ class Sampler:
     def finish(self, check: bool) -> dict[str, Any]:
         """Return records, and the samples of other variants.
 
-        check: whether all answers are checked once more before.
+        check: whether to check all answers once more first.
         """
         assert self._bench is not None
         for key, (trial, mode) in self._cells.items():
@@ -134,7 +134,7 @@ class Sampler:
 
 
 def _known(sweep: Sweep) -> Sweep:
-    """Return a sweep with those of its subjects that this package has."""
+    """Return a sweep reduced to the subjects that this package has."""
     algorithms, workloads = registry.algorithms(), registry.workloads()
     subjects = (s for s in sweep.subjects if s.algorithm in algorithms)
     known = tuple(s for s in subjects if s.form in algorithms[s.algorithm].forms)
@@ -143,10 +143,10 @@ def _known(sweep: Sweep) -> Sweep:
 
 
 def main() -> None:
-    """Answer requests, of which the first opens a device, until the other side hangs up."""
+    """Answer requests, the first of which opens a device, until the other side disconnects."""
     sampler: Sampler | None = None
     with Connection(int(sys.argv[1])) as connection, ExitStack() as opened:
-        survey()  # imports the back ends, which takes seconds, and opens nothing
+        survey()  # imports the back ends, which takes seconds, without opening a device
         for request in _requests(connection):
             answer: dict[str, Any]
             try:
@@ -162,7 +162,7 @@ def main() -> None:
 
 
 def _requests(connection: Connection) -> Iterator[dict[str, Any]]:
-    """Yield requests until the other side hangs up."""
+    """Yield requests until the other side disconnects."""
     with suppress(EOFError):
         while True:
             yield json.loads(connection.recv_bytes())

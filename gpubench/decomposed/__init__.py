@@ -1,14 +1,13 @@
-"""SPH that several ranks share: each has planes of cells, and copies of the planes beside them.
+"""SPH shared by several ranks: each has planes of cells, and copies of the adjacent planes.
 
-In memory a plane is one stretch, so what ranks exchange are rows of arrays. In each step the
-edges of a part travel to its neighbours while its inner planes are computed: places for the
-densities, then velocities and densities for the forces (silva2012, section 6, Algorithm 2). All
-sums are exact, so any number of ranks gives the same trajectory to the bit.
+In memory a plane is contiguous, so ranks exchange rows of arrays. In each step the edge planes of a
+part travel to its neighbours while its inner planes are computed: positions for the densities, then
+velocities and densities for the forces (silva2012, section 6, Algorithm 2). All sums are exact, so
+any number of ranks gives bitwise the same trajectory.
 
-`slab`: each rank keeps its particles, and hands those that cross over to its neighbours while it
-moves the others; planes change hands when loads have drifted apart. `master`: rank 0 keeps all
-particles; in each step it sorts them, deals out equal parts, and gets them back, as the paper has
-it.
+`slab`: each rank keeps its particles, and passes migrants to its neighbours while it moves the
+others; planes are reassigned when loads become unequal. `master`: rank 0 keeps all particles; in
+each step it sorts them, distributes equal parts, and collects them, as in the paper.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ DECOMPOSITIONS: Mapping[str, type[Shared]] = {kind.decomposition: kind for kind 
 
 
 def share(workload: type[Workload], decomposition: str | None, device: Device) -> type[Workload]:
-    """Return a workload's class whose simulations the ranks of a device's team share.
+    """Return a subclass of a workload whose simulations the device's ranks share.
 
-    That is the workload itself where there is no decomposition. Raises UserError for a workload
-    that cannot be shared.
+    Without a decomposition, that is the workload itself. Raises UserError for a workload that
+    cannot be shared.
     """
     if decomposition is None:
         return workload

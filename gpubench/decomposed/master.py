@@ -1,4 +1,4 @@
-"""Master: rank 0 keeps all particles and deals them out in each step."""
+"""Master: rank 0 keeps all particles and distributes them in each step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpubench.distributed.transport import Parcel
 
 
 class Master(Shared):
-    """Rank 0 keeps all particles, sorts them, deals them out, and gets them back.
+    """Rank 0 keeps all particles, sorts them, distributes them, and collects them.
 
     Parts are equal up to a plane of cells.
     """
@@ -60,12 +60,12 @@ class Master(Shared):
             self._sort_rows(self.particles)
 
     def _deal(self) -> None:
-        """Cut anew, and send each rank its stretch of what is sorted."""
+        """Cut again, and send each rank its part of the sorted rows."""
         self._cut(self._comm.bcast(self._counted() if self.rank == 0 else None))
         if self.owned > self.capacity:
             self._allocate_part(self.owned)
         if self.bodies:
-            self.device.fill(self.cells, 0x00)  # bodies look into the planes of others
+            self.device.fill(self.cells, 0x00)  # bodies read cells in the planes of other ranks
         sends, receives = [], []
         if self.rank == 0:
             for peer in range(1, self.team.ranks.size):
@@ -91,17 +91,17 @@ class Master(Shared):
         self.step += 1
 
     def _stretch_of(self, rank: int) -> tuple[int, int]:
-        """Return the rows of a rank among all: the first, and how many."""
+        """Return a rank's first row among all rows, and its number of rows."""
         first, last = (int(row) for row in self.first_of[rank : rank + 2])
         return first, last - first
 
     def _cells_of(self, rank: int) -> tuple[int, int]:
-        """Return where the starts of a rank's cells are among all, and how many, with the end."""
+        """Return the offset of a rank's cell starts among all, and their number with the end."""
         low = int(self.bounds[rank])
         return low * self._plane_cells, (self._top_of(rank) - low) * self._plane_cells + 1
 
     def _note_counts(self) -> None:
-        """Leave the counts as they were dealt."""
+        """Keep the counts from the distribution."""
 
     @property
     def _start(self) -> Any:

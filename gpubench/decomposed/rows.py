@@ -1,4 +1,4 @@
-"""The rows of a part of a box: those of inner planes, of edges and of the halo."""
+"""The rows of a part of a box: inner planes, edges and halo."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Phase = tuple[str, Callable[[], None]]
 
 
 class PlaneRows(Shares):
-    """Which rows of a part's arrays belong to which planes, and what is launched over rows.
+    """The mapping of planes to rows of a part's arrays, and launches over rows.
 
-    See `Shared`, which has the rest of the attributes.
+    See `Shared`, which has the other attributes.
     """
 
     team: ClassVar[Team]
@@ -51,35 +51,35 @@ class PlaneRows(Shares):
 
     @property
     def planes(self) -> tuple[int, int]:
-        """The first plane of this rank, and the first one after."""
+        """The first plane of this rank, and the end of its planes (exclusive)."""
         return int(self.bounds[self.rank]), int(self.bounds[self.rank + 1])
 
     @property
     def velocities(self) -> Any:
-        """The column of the state."""
+        """The velocity column of the state."""
         return self.state_columns[0]
 
     # Which rows and planes are which.
 
     def _neighbours(self) -> list[tuple[int, int]]:
-        """Return the sides on which there is a neighbour, with its rank."""
+        """Return the sides that have a neighbour, with its rank."""
         last = self.team.ranks.size - 1
         found = [(LOW, self.rank - 1)] if self.rank > 0 else []
         return [*found, (HIGH, self.rank + 1)] if self.rank < last else found
 
     def _inner_planes(self) -> tuple[int, int]:
-        """Return the planes that are in no halo: the first, and the first after."""
+        """Return the range of planes that are in no halo, end exclusive."""
         sides = [side for side, _ in self._neighbours()]
         low, high = self.planes
         return low + (LOW in sides), high - (HIGH in sides)
 
     def _edge_rows(self, side: int) -> tuple[int, int]:
-        """Return where the rows of the outermost plane on a side begin, and how many they are."""
+        """Return the first row and the number of rows of the outermost plane on a side."""
         count = int(self.counts[0 if side == LOW else -1])
         return (self.edge if side == LOW else self.edge + self.owned - count), count
 
     def _inner(self) -> tuple[int, int]:
-        """Return the rows of the inner planes: the first, and the first after."""
+        """Return the range of rows of the inner planes, end exclusive."""
         low, high = self._inner_planes()
         first = self.edge + int(self.counts[: low - self.planes[0]].sum())
         behind = int(self.counts[high - self.planes[0] :].sum()) if high < self.planes[1] else 0
@@ -92,12 +92,12 @@ class PlaneRows(Shares):
         return (first, middle) if half == 0 else (middle, last)
 
     def _edges(self) -> list[tuple[int, int]]:
-        """Return the other rows."""
+        """Return the row ranges outside the inner planes."""
         first, last = self._inner()
         return [(self.edge, first), (last, self.edge + self.owned)]
 
     def _halo_rows(self, side: int, peer: int) -> tuple[int, int]:
-        """Return where a plane of the halo is, and its rows."""
+        """Return the position of a halo plane, and its rows."""
         count = int(self.halo[peer][0])
         return (self.edge - count if side == LOW else self.edge + self.owned), count
 
@@ -106,16 +106,16 @@ class PlaneRows(Shares):
     @property
     @abstractmethod
     def _start(self) -> Any:
-        """The array of where cells begin, of which the own planes are a stretch."""
+        """The array of cell starts, of which this rank's planes are a slice."""
 
     def _start_row(self, plane: int) -> int:
-        """Return in which row of it the cells of a plane begin."""
+        """Return the row of that array at which the cells of a plane start."""
         return (plane - self.planes[0]) * self._plane_cells
 
     @property
     @abstractmethod
     def _start_value(self) -> int:
-        """The entry of the first own cell."""
+        """The value of the entry of this rank's first cell."""
 
     # Launches and messages.
 
@@ -130,7 +130,7 @@ class PlaneRows(Shares):
         )
 
     def _coarsen(self, first: int, last: int) -> None:
-        """Queue what the first test of candidates reads of some rows."""
+        """Queue computing the coarse positions of some rows, for the first test of candidates."""
         assert self.kernels.coarsen is not None
         self.kernels.coarsen(
             self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.packed_box,
@@ -140,7 +140,7 @@ class PlaneRows(Shares):
     def _densities_of(
         self, first: int, last: int, low: int | None = None, high: int | None = None
     ) -> None:
-        """Queue the densities of some rows, of those in some planes if planes are given."""
+        """Queue the densities of some rows, restricted to a range of planes if given."""
         self.kernels.densities(
             self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.coarse,
             self._sorted[1], self.cells, self.noted, self.packed_box, self.kernels.fluid,
@@ -177,7 +177,7 @@ class PlaneRows(Shares):
             )
 
     def _exchange(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
-        """Exchange rows, and wait for them before all that is queued from now on."""
+        """Exchange rows, and make all work queued from now on wait for them."""
         self.team.transport.begin(sends, receives)
         self.team.transport.finish()
 
@@ -204,7 +204,7 @@ class PlaneRows(Shares):
             self.device.write_rows(array, first, host)()
 
     def _collect(self, mine: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows of all ranks in rank 0, in the order of the ranks; none elsewhere."""
+        """Return the rows of all ranks on rank 0, in order of ranks; none elsewhere."""
         comm = self.team.comm
         counts = comm.gather(len(mine))
         if self.rank != 0:

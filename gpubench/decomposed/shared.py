@@ -1,4 +1,4 @@
-"""What all decompositions share: a part of a box, its halo, and the phases of a step."""
+"""Shared by all decompositions: a part of a box, its halo, and the phases of a step."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from gpubench.workloads.workload import Value
 
 
 class Shared(PlaneRows):
-    """What makes an SPH workload a shared one, before it among the bases.
+    """Mixin that makes an SPH workload a shared one; it precedes the workload in the bases.
 
     Particles are kept in `places` and `state_columns`, `held` rows of them, some of which may have
-    left for another rank. In the order of their cells, `owned` of them lie from row `edge` on: the
-    rows before and behind are for the planes copied from the neighbours below and above.
+    left for another rank. In cell order, `owned` of them start at row `edge`: the rows before and
+    after hold the planes copied from the neighbours below and above.
 
-    bounds: the planes of each rank: from bounds[rank] to before bounds[rank + 1].
-    top: where this rank's planes end for the cells; past it, there are no particles.
+    bounds: the planes of each rank: bounds[rank] to bounds[rank + 1], exclusive.
+    top: the end of this rank's planes that have cells; there are no particles above.
     counts: particles in each plane of this rank up to there.
-    halo: of each neighbour, how many there are in the plane beside, and the entry of its first
-        cell.
+    halo: for each neighbour, the number of particles in its adjacent plane, and the entry of its
+        first cell.
     """
 
     team: ClassVar[Team]
@@ -89,7 +89,7 @@ class Shared(PlaneRows):
 
     @together
     def paint(self) -> None:
-        """Queue drawing what each rank has, and putting all before what rank 0 has."""
+        """Queue drawing each rank's particles, and merging the pictures on rank 0."""
         picture = self.picture
         picture.clear()
         picture.draw(self.places, self.velocities, self.packed_box, 0, self.held)
@@ -122,7 +122,7 @@ class Shared(PlaneRows):
 
     @together
     def faults(self) -> list[int]:
-        """Return the earliest fault record of a rank that has one, else zeros."""
+        """Return the earliest fault record of any rank, else zeros."""
         found = self.team.comm.allgather(self.device.download(self.fault).tolist())
         return min(
             (fault for fault in found if fault[0]),
@@ -131,7 +131,7 @@ class Shared(PlaneRows):
         )
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return what carries data between the ranks."""
+        """Return the name of the transport between ranks."""
         return {"transport": self.team.transport.name, **super().outcome()}
 
     @together
@@ -140,7 +140,7 @@ class Shared(PlaneRows):
 
     @together
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the state of all particles in rank 0, and of no particle elsewhere."""
+        """Return the state of all particles on rank 0, and an empty state elsewhere."""
         mine = [self._read_rows(array, 0, self.held) for array in (self.places, self.velocities)]
         planes = self._planes_of(mine[0].view(np.uint32))
         low, high = self._kept_planes
@@ -157,14 +157,14 @@ class Shared(PlaneRows):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         if not hasattr(self, "bounds"):
-            self._take(state)  # which every rank has drawn
+            self._take(state)  # every rank has drawn it
             return
         self.require_fitting(state)
         self.take(dict(state))
 
     @together
     def take(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take a rank's part of a state that rank 0 gives."""
+        """Take a rank's part of a state given by rank 0."""
         self._take(state)
 
     @together
@@ -223,23 +223,23 @@ class Shared(PlaneRows):
         self._write_rows(self.velocities, 0, state["velocities"][mine])
         device = self.device
         self._set_clock()
-        # Cells without particles begin and end at 0.
+        # Empty cells start and end at 0.
         device.fill(self.cells, 0x00)
         if self.bodies:
             self.on_device.upload_states(state["bodies"])
 
     @property
     def _kept_planes(self) -> tuple[int, int]:
-        """The planes of which this rank keeps the particles between steps."""
+        """The planes whose particles this rank keeps between steps."""
         return self.planes
 
     def _planes_of(self, places: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """Return in which plane of cells each place is; along z the box has walls."""
+        """Return the plane of cells of each position; the box has walls along z."""
         cells = np.uint64(self.grid.cells[2])
         return ((places[:, 2].astype(np.uint64) * cells) >> np.uint64(31)).astype(np.int64)
 
     def _cut(self, counts: NDArray[np.int64]) -> None:
-        """Give each rank its planes; counts: particles in each plane of the box."""
+        """Assign planes to ranks; counts: particles in each plane of the box."""
         self.bounds = cut(counts, self.team.ranks.size)
         self.first_of = np.concatenate([[0], np.cumsum(counts)])[self.bounds]
         self._widest = int(counts.max())
@@ -249,7 +249,7 @@ class Shared(PlaneRows):
         self.owned = int(self.counts.sum())
 
     def _top_of(self, rank: int) -> int:
-        """Return where a rank's planes end for the cells: the last rank's, above all particles."""
+        """Return the end of a rank's planes with cells: the last rank's, above all particles."""
         low, high = (int(bound) for bound in self.bounds[rank : rank + 2])
         if rank < self.team.ranks.size - 1:
             return high
@@ -257,10 +257,10 @@ class Shared(PlaneRows):
 
     @abstractmethod
     def _rows_for(self, particles: int) -> int:
-        """Return how many rows to allocate for so many particles."""
+        """Return the number of rows to allocate for a number of particles."""
 
     def _allocate_part(self, particles: int) -> None:
-        """Allocate for so many particles, and more for the planes of the halo."""
+        """Allocate rows for a number of particles, and for the halo planes."""
         self.edge = aligned(room.SPARE_EDGE * self._widest + room.LEAST)
         self._allocate_rows(particles)
         self._allocate_sorted()
@@ -274,7 +274,7 @@ class Shared(PlaneRows):
         self._make_sorter()
 
     def _make_sorter(self) -> None:
-        """Make what sorts the rows into cells, and empty rows into one more plane of them."""
+        """Make the sort into cells, with an additional plane for empty rows."""
         cls, form, parameters = self._sorter
         nx, ny, _ = self.grid.cells
         low, high = self._sorted_planes
@@ -284,11 +284,11 @@ class Shared(PlaneRows):
 
     @property
     def _sorted_planes(self) -> tuple[int, int]:
-        """The planes into whose cells this rank sorts."""
+        """The planes whose cells this rank sorts into."""
         return self.planes[0], self.top
 
     def _allocate_sorted(self) -> None:
-        """Allocate what is in the order of the cells, with room for the halo."""
+        """Allocate the arrays in cell order, with room for the halo."""
         device, edge = self.device, self.edge
         self.rows = aligned(self.capacity) + 2 * edge
         self._leaving_rows = [device.empty((2 * edge, 4), "float32") for _ in range(2)]
@@ -314,7 +314,7 @@ class Shared(PlaneRows):
         """Return the phases of this rank's part of a step."""
 
     def _densities(self) -> list[Phase]:
-        """Return the phases from the sort to the densities of the own planes."""
+        """Return the phases from the sort to the densities of this rank's planes."""
         return [
             ("density", self._inner_densities),
             ("exchange halo", self._begin_places),
@@ -339,7 +339,7 @@ class Shared(PlaneRows):
         )  # fmt: skip
 
     def _sort_rows(self, rows: int) -> None:
-        """Sort; where the planes begin is then on its way to the host."""
+        """Sort; the starts of the planes are then on their way to the host."""
         self.algorithm.build(self._cell_of_part, self.places)
         answer = self.algorithm.answer
         assert isinstance(answer, SortedCells)
@@ -357,7 +357,7 @@ class Shared(PlaneRows):
         self._wait_for_counts = self.device.read_rows(self._found_starts, 0, found)
 
     def _counted(self) -> NDArray[np.int64]:
-        """Return the particles in each plane that was sorted, once the device has counted them."""
+        """Return the particle counts of the sorted planes, once the device has them."""
         self._wait_for_counts()
         low, high = self._sorted_planes
         return np.diff(self._found.view(np.int32)[: high - low + 1]).astype(np.int64)
@@ -365,7 +365,7 @@ class Shared(PlaneRows):
     def _inner_densities(self) -> None:
         """Queue the densities of the planes that no halo contains, wherever their rows are.
 
-        What is to travel is ready before: so the host can look meanwhile how much of it there is.
+        The data to send is ready before, so the host can read its size meanwhile.
         """
         low, _ = self.planes
         self._lay(
@@ -377,7 +377,7 @@ class Shared(PlaneRows):
         self._densities_of(self.edge, self.edge + self.owned, *self._inner_planes())
 
     def _begin_places(self) -> None:
-        """Send the places of the edges, and where their cells begin."""
+        """Send the positions of the edges, and their cell starts."""
         self._note_counts()
         told = {}
         for side, peer in self._neighbours():
@@ -398,7 +398,7 @@ class Shared(PlaneRows):
 
     @abstractmethod
     def _note_counts(self) -> None:
-        """Set `counts`, once the device has counted."""
+        """Set `counts`, once the device has them."""
 
     def _finish_places(self) -> None:
         self.team.transport.finish()
@@ -408,7 +408,7 @@ class Shared(PlaneRows):
             _, begin = self.halo[peer]
             first, rows = self._halo_rows(side, peer)
             self._on(self._coarsen, (first, first + rows))
-            # The end of the lower one is where the own cells begin, which is laid already.
+            # The end of the lower plane is the start of this rank's cells, which is already set.
             to, count = ((low - 1) * plane, plane) if side == LOW else (high * plane, plane + 1)
             self._lay(self._edge_starts[side], 0, self.cells, to, count, first - int(begin))
 
@@ -423,7 +423,7 @@ class Shared(PlaneRows):
         self.team.transport.finish()
 
     def _require_room(self, *counts: int) -> None:
-        """Allocate anew where a plane at an edge has more particles than there are rows for."""
+        """Reallocate if an edge plane has more particles than rows."""
         most = max(counts, default=0)
         if most <= self.edge:
             return

@@ -18,8 +18,8 @@ from gpubench.workloads.cell_workload import BLOCK
 class Slabs(Shared):
     """Each rank keeps its particles.
 
-    No particle moves further than a cell in a step, so migrants were in an outermost plane: these
-    are moved first, and migrants travel while the inner planes are computed.
+    No particle moves further than a cell in a step, so migrants come from an outermost plane: these
+    planes are moved first, and migrants travel while the inner planes are computed.
     """
 
     decomposition = "slab"
@@ -47,7 +47,7 @@ class Slabs(Shared):
         ]
 
     def _move_with_bodies(self) -> list[Phase]:
-        """Bodies push the fluid, after all other forces and before it moves."""
+        """Apply the push of bodies to the fluid after all other forces and before the motion."""
         return [
             ("force", lambda: self._on(self._forces_of, self._inner_half(1))),
             *self._contacts(),
@@ -57,7 +57,7 @@ class Slabs(Shared):
 
     def _integrate_edges(self) -> None:
         for first, last in self._edges():
-            self._integrate_rows(first, last)  # also without particles, since it sets the clock
+            self._integrate_rows(first, last)  # even without particles, since it sets the clock
 
     def _look_for_leavers(self) -> None:
         """Queue the search for migrants in the outermost planes, and mark the exchange."""
@@ -95,7 +95,7 @@ class Slabs(Shared):
         self.step += 1
 
     def _grow(self, particles: int) -> None:
-        """Allocate more rows; migrants, and what was computed, stay until the next step."""
+        """Allocate more rows; migrants and computed values are kept until the next step."""
         arrays = self.places, self.velocities
         kept = [self._read_rows(array, 0, self.owned) for array in arrays]
         self._allocate_rows(particles)
@@ -106,7 +106,7 @@ class Slabs(Shared):
         if self.rows < aligned(self.capacity) + 2 * self.edge:
             self._allocate_sorted()
         if self.top < self.planes[1] and self.counts[-1] > 0:
-            # Somebody may be about to leave the planes that have cells.
+            # Particles may be about to leave the planes that have cells.
             self.top = min(self.planes[1], self.top + room.SPARE_PLANES)
             self._make_sorter()
         self._find_cells()
@@ -115,7 +115,7 @@ class Slabs(Shared):
         self.counts = self._counted()
 
     def _balance(self) -> None:
-        """Every few steps, cut anew where loads have drifted apart, and sort again."""
+        """Every few steps, cut again if loads have become unequal, and sort again."""
         if self.step % room.BALANCE_EVERY != 0:
             return
         low, high = self.planes

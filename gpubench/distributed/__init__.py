@@ -1,1 +1,1 @@
-"""Several ranks: their processes, what carries rows between them, and which has which planes."""
+"""Several ranks: their processes, data transport between them, and the division into planes."""

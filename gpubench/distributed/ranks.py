@@ -1,4 +1,4 @@
-"""Processes that share one run: who they are, which device each opens, how they end together."""
+"""The processes of one run: identity, choice of device, and joint termination."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 INSTALL = install.hint("mpi")
-INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
-ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to reach a watcher that is just being started
+INTERRUPTED = 130  # exit status that shells report after Ctrl-C
+ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to reach a watcher that is starting up
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:
-    """Return how many ranks a launcher started, from its variables; 1 where there is none."""
+    """Return the number of ranks from a launcher's variables; 1 without a launcher."""
     return _launched(environment)[0]
 
 
 def _launched(environment: Mapping[str, str]) -> tuple[int, str]:
-    """Return how many ranks a launcher started, and the variable that numbers them.
+    """Return the number of ranks a launcher started, and the variable with the rank number.
 
-    Needs no MPI: PMI_SIZE is Hydra's (MPICH, Intel MPI), OMPI_COMM_WORLD_SIZE Open MPI's.
-    Slurm's srun sets the size of the step; a batch script that srun did not start has none.
+    Needs no MPI: PMI_SIZE is Hydra's (MPICH, Intel MPI), OMPI_COMM_WORLD_SIZE Open MPI's. Slurm's
+    srun sets the size of the step; a batch script not started by srun has none.
     """
     for name in ("PMI", "OMPI_COMM_WORLD"):
         size = environment.get(f"{name}_SIZE", "")
@@ -56,16 +56,16 @@ def _launched(environment: Mapping[str, str]) -> tuple[int, str]:
 
 
 def unlaunched(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return an environment in which a process takes itself for no rank of a launcher."""
+    """Return an environment without the launcher's variables, for a process that is not a rank."""
     own = ("PMI_", "PMIX_", "OMPI_", "SLURM_STEP_ID", "SLURM_PROCID")
     return {name: value for name, value in environment.items() if not name.startswith(own)}
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Which process of its run this is.
+    """The identity of this process in its run.
 
-    comm: all ranks. rank, size: of this process and of all. local_rank, local_size: the same
+    comm: all ranks. rank, size: number of this rank, and of ranks. local_rank, local_size: the same
     among the ranks of this host. watcher: prints how the run ended; None without one.
     """
 
@@ -79,12 +79,12 @@ class Ranks:
     @classmethod
     @cache
     def join(cls) -> Ranks:
-        """Join the run that a launcher started: alone, where there is none. Collective.
+        """Join the run that a launcher started, or run alone without one. Collective.
 
-        The sooner, the better: a rank that dies before is not named.
+        Join early: a rank that dies before joining cannot be named.
 
-        Raises UserError where mpi4py or its MPI is missing, and where the launcher is of another
-        MPI than mpi4py's, so that every process would believe itself alone.
+        Raises UserError where mpi4py or its MPI is missing, and where the launcher belongs to an
+        MPI other than mpi4py's, so that every process would believe itself alone.
         """
         watcher = Watcher.of_this_host()
         try:
@@ -106,16 +106,16 @@ class Ranks:
             watcher = None
         if watcher is not None:
             watcher.join()
-        comm.Barrier()  # from now on nothing that a rank said waits to be read
+        comm.Barrier()  # from now on, every message of a rank has been read
         if local.rank == 0:
             _unname_shared_memory()
         return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
 
     def leave(self) -> NoReturn:
-        """Exit with status 0, when all else is done. Collective.
+        """Exit with status 0, after everything else is done. Collective.
 
-        At once: an interpreter takes long to shut down, in which Ctrl-C could not change the
-        status any more.
+        Skips interpreter shutdown, which takes long, and during which Ctrl-C would no longer change
+        the status.
         """
         from mpi4py import MPI
 
@@ -130,13 +130,12 @@ class Ranks:
 
 
 def device_spec(ranks: Ranks, spec: str, oversubscribed: bool, gpus: int | None) -> str:
-    """Return the device that this rank opens, in the words of `open_device`.
+    """Return the device spec that this rank passes to `open_device`.
 
-    Each rank of a host has a GPU of its own, by its number among them.
+    The ranks of a host each use a GPU of their own, chosen by local rank.
 
-    spec: what the user asked for. oversubscribed: ranks may share a GPU. gpus: how many NVIDIA
-    GPUs can be used on this host; None or 0 where there are none, and then `auto` is left to
-    `open_device`.
+    spec: the user's choice. oversubscribed: ranks may share a GPU. gpus: the number of usable
+    NVIDIA GPUs of this host; with None or 0, `auto` is left to `open_device`.
     Raises UserError for more ranks than GPUs and for one GPU by number, unless oversubscribed.
     """
     backend, _, number = spec.partition(":")
@@ -159,15 +158,15 @@ def device_spec(ranks: Ranks, spec: str, oversubscribed: bool, gpus: int | None)
 
 @contextmanager
 def ends_all(ranks: Ranks) -> Iterator[None]:
-    """End the whole run where the body of the `with` raises in any rank; nothing hangs.
+    """End the whole run if the body of the `with` raises in any rank; nothing hangs.
 
     UserError ends it with one line that names the rank and status 2, another exception with its
-    traceback and status 2, Ctrl-C with 130, and an exit with a status of its own with that status.
-    A good end and an exit with status 0 pass, and must then come in every rank. Ctrl-C
-    reaches every rank; rank 0 alone heeds it, so that it can end the run in order.
+    traceback and status 2, Ctrl-C with 130, and an exit with a nonzero status with that status.
+    Normal completion and an exit with status 0 pass, and must then occur in every rank. Ctrl-C
+    reaches every rank; only rank 0 acts on it, so that it can end the run in order.
 
-    Put it inside what must be closed: closing a device or a transport may wait for the others.
-    May be nested. Where there is one rank only, everything passes.
+    Use it inside the contexts that close devices or transports, since closing may wait for other
+    ranks. May be nested. With a single rank, every exception passes.
     """
     if ranks.size == 1:
         yield
@@ -186,7 +185,7 @@ def ends_all(ranks: Ranks) -> Iterator[None]:
             _end(ranks, "", end.code)
         _end(ranks, f"{end.code}\n", 2)
     except BaseException as error:
-        status = getattr(error, "exit_code", None)  # Typer's Exit is no SystemExit
+        status = getattr(error, "exit_code", None)  # Typer's Exit does not derive from SystemExit
         if status == 0:
             raise
         if isinstance(status, int):
@@ -196,14 +195,14 @@ def ends_all(ranks: Ranks) -> Iterator[None]:
 
 
 def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
-    """Print a text, unless another rank was first to say what happened, and end all ranks."""
+    """Print a text, unless another rank has already reported an error, and end all ranks."""
     with suppress(OSError):
         sys.stdout.flush()
     if ranks.watcher is None or not ranks.watcher.say(text):
         watch.tell(text)
     for descriptor in (1, 2):
         watch.wait_until_read(descriptor)
-    # What happened is said: keep MPI's own line about the abort to itself.
+    # The error is reported: suppress MPI's own message about the abort.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ranks.comm.Abort(status)
     os._exit(status)  # MPICH's MPI_Abort may return before the launcher acts on it
@@ -211,7 +210,7 @@ def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
 
 @contextmanager
 def _left_to_rank_0(ranks: Ranks) -> Iterator[None]:
-    """Ignore Ctrl-C in every rank but 0, which tells the others what to do."""
+    """Ignore Ctrl-C in all ranks but 0, which ends the others."""
     if ranks.rank == 0 or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -223,9 +222,9 @@ def _left_to_rank_0(ranks: Ranks) -> Iterator[None]:
 
 
 class Watcher:
-    """A rank's line to the process on its host that says how the run ended (`watch.py`).
+    """A rank's socket to the process on its host that reports how the run ended (`watch.py`).
 
-    launcher: the process that started the ranks of this host, by which they find each other.
+    launcher: the process that started this host's ranks, which identifies the run to them.
     """
 
     def __init__(self, line: socket.socket, launcher: int) -> None:
@@ -235,17 +234,17 @@ class Watcher:
     @classmethod
     @cache
     def of_this_host(cls) -> Watcher | None:
-        """Reach the watcher of this host, which the first of its ranks starts. Needs no MPI.
+        """Connect to this host's watcher, which its first rank starts. Needs no MPI.
 
-        Returns None where this process is no rank of several, and where there is no watcher to be
-        had: then nothing tells of a death, and errors are printed by the ranks themselves.
+        Returns None where this process is not one of several ranks, and where no watcher can be
+        started: then deaths go unreported, and the ranks print errors themselves.
         """
         size, variable = _launched(os.environ)
         rank = os.environ.get(variable, "")
         if size == 1 or not rank.isdecimal():
             return None
         launcher = _launcher(variable)
-        address = f"\0gpubench-{os.getuid()}-{launcher}"  # abstract: it leaves no file behind
+        address = f"\0gpubench-{os.getuid()}-{launcher}"  # abstract: leaves no file behind
         about = _encoded({"rank": int(rank), "process": os.getpid()})
         for _ in range(ATTEMPTS):
             line = _closed_first(socket.socket(socket.AF_UNIX))
@@ -262,23 +261,23 @@ class Watcher:
         return None
 
     def join(self) -> None:
-        """Say that all ranks of the run have begun; return when that was read.
+        """Report that all ranks of the run have started; return once this has been read.
 
-        What is read before a rank goes cannot hide when it went.
+        Anything read before a rank dies leaves the order of deaths unambiguous.
         """
         self._tell({"joined": True})
         self._is_answered()
 
     def say(self, text: str) -> bool:
-        """Have a text printed, unless another rank spoke before; False where nothing listens.
+        """Have a text printed, unless another rank spoke before; False without a listener.
 
-        An empty text prints nothing and keeps the others quiet. Returns when it has been read.
+        An empty text prints nothing and silences the others. Returns once it has been read.
         """
         self._tell({"say": text})
         return self._is_answered()
 
     def done(self) -> None:
-        """Say that this rank ended well."""
+        """Report that this rank ended normally."""
         atexit.unregister(self.done)
         self._tell({"done": True})
         self._line.close()
@@ -294,10 +293,10 @@ class Watcher:
 
 
 def _closed_first(line: socket.socket) -> socket.socket:
-    """Move a socket to a high number.
+    """Move a socket to a high descriptor number.
 
-    Linux closes the files of a killed process from the highest number down. So the watcher learns
-    of a death before the launcher does, which then kills the other ranks.
+    Linux closes a killed process's files from the highest number down. So the watcher learns of a
+    death before the launcher, which then kills the other ranks.
     """
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     number = min(most, 4096) // 2 if most > 0 else 2048
@@ -310,9 +309,9 @@ def _encoded(message: dict[str, Any]) -> bytes:
 
 
 def _launcher(variable: str) -> int:
-    """Return the process that started the ranks of this host: the nearest ancestor that is none.
+    """Return the process that started this host's ranks: the nearest ancestor that is not a rank.
 
-    variable: of the environment, which numbers the ranks.
+    variable: the environment variable with the rank number.
     """
     process = Path("/proc") / str(os.getppid())
     with suppress(OSError):  # it may be another user's
@@ -323,10 +322,10 @@ def _launcher(variable: str) -> int:
 
 
 def _introduce(line: socket.socket, about: bytes, address: str, size: int) -> None:
-    """Tell the watcher of an address about this rank; the watcher is started if there is none.
+    """Introduce this rank to the watcher at an address; start the watcher if there is none.
 
-    It is told before it starts, so that it can name this rank even if that is killed meanwhile.
-    Raises OSError where another rank is about to start it, and where it cannot be started.
+    A new watcher gets `about` before it starts, so that it can name this rank even if it is killed
+    meanwhile. Raises OSError where another rank is about to start it, and where starting fails.
     """
     try:
         line.connect(address)
@@ -352,7 +351,7 @@ def _introduce(line: socket.socket, about: bytes, address: str, size: int) -> No
 def _unname_shared_memory() -> None:
     """Remove the names of MPICH's shared memory, which all ranks of this host have mapped.
 
-    So it goes with the last of them, however they end.
+    The memory is then freed with the last rank, however the ranks end.
     """
     names = re.findall(r"/dev/shm/mpich_shm_\S+$", Path("/proc/self/maps").read_text(), re.M)
     for name in set(names):

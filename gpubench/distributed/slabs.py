@@ -1,7 +1,7 @@
-"""Cut a box into slabs of whole planes of cells, one a rank, and move rows when cuts move.
+"""Divide a box into slabs of whole planes of cells, one per rank; move rows when cuts change.
 
-A plane is all cells with one z, the slowest axis, so the particles of a slab are one stretch of
-rows. Bounds are `ranks + 1` plane numbers: rank r has planes bounds[r] to bounds[r + 1].
+A plane is all cells with one z, the slowest axis, so a slab's particles are contiguous rows. Bounds
+are `ranks + 1` plane numbers: rank r has planes bounds[r] to bounds[r + 1].
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gpubench.base.errors import UserError
 
 
 def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:
-    """Return the bounds of slabs whose largest has as few particles as whole planes allow.
+    """Return the slab bounds that minimise the particles of the largest slab.
 
-    Each slab has at least one plane. Of the cuts with the smallest largest slab, this is the one
-    that comes nearest to equal shares from the first slab on, and always the same.
+    Each slab has at least one plane. Of the optimal cuts, the one nearest to equal parts from the
+    first slab on is chosen, deterministically.
 
-    counts: particles of each plane, of shape (planes,). ranks: how many slabs, at least 1.
+    counts: particles of each plane, of shape (planes,). ranks: number of slabs, at least 1.
     Raises UserError for fewer planes than ranks.
     """
     planes = len(counts)
@@ -32,7 +32,7 @@ def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:
         )
     start = _starts(counts)
     limit = _smallest_limit(start, ranks)
-    # The first plane from which on the slabs of the last ranks keep the limit.
+    # The first plane from which the remaining ranks' slabs keep the limit.
     earliest = np.full(ranks + 1, planes, np.int64)
     for rank in reversed(range(ranks)):
         reach = np.searchsorted(start, start[earliest[rank + 1]] - limit)
@@ -52,10 +52,10 @@ def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:
 def is_unbalanced(
     counts: NDArray[np.integer], bounds: NDArray[np.integer], tolerance: float
 ) -> bool:
-    """Tell whether a new cut would make the largest slab smaller by more than a tolerance.
+    """Return whether a new cut would shrink the largest slab by more than a tolerance.
 
-    counts: particles of each plane now. tolerance: 0.1 lets the largest slab have 10 % more
-    particles than that of the best cut.
+    counts: current particles of each plane. tolerance: with 0.1, the largest slab may have 10 %
+    more particles than that of the best cut.
     """
     start = _starts(counts)
     largest = int(np.diff(start[bounds]).max())
@@ -64,10 +64,10 @@ def is_unbalanced(
 
 @dataclass(frozen=True)
 class Move:
-    """A stretch of planes that passes from one rank to another, as rows of both.
+    """A range of planes that passes from one rank to another, as rows of both.
 
-    low, high: its planes. rows: its particles. first: where they begin among the sender's rows,
-    by the old bounds. to: where they begin among the receiver's, by the new ones.
+    low, high: its planes. rows: its particles. first: its first row at the sender, by the old
+    bounds. to: its first row at the receiver, by the new ones.
     """
 
     sender: int
@@ -82,10 +82,10 @@ class Move:
 def moves(
     old_bounds: NDArray[np.integer], new_bounds: NDArray[np.integer], counts: NDArray[np.integer]
 ) -> list[Move]:
-    """Return what makes slabs by the new bounds out of those by the old, in order of planes.
+    """Return the moves from slabs by the old bounds to those by the new, in order of planes.
 
-    Each plane is in one move. What a rank keeps is one too, with itself as sender and receiver,
-    since its rows may begin elsewhere afterwards. Moves without rows are left out.
+    Each plane is in one move. The rows that a rank keeps are one too, with itself as sender and
+    receiver, since their position may change. Moves without rows are left out.
 
     counts: particles of each plane; a rank's rows are in the order of its planes.
     """
@@ -104,12 +104,12 @@ def moves(
 
 
 def _starts(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return how many particles lie before each plane, and before the end; (planes + 1,)."""
+    """Return the number of particles before each plane, and the total; (planes + 1,)."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def _smallest_limit(start: NDArray[np.int64], ranks: int) -> int:
-    """Return the fewest particles that the largest of `ranks` slabs can have, by bisection."""
+    """Return the minimum size of the largest of `ranks` slabs, by bisection."""
     low = max(-(-int(start[-1]) // ranks), int(np.diff(start).max()))
     high = int(start[-1])
     while low < high:
@@ -122,7 +122,7 @@ def _smallest_limit(start: NDArray[np.int64], ranks: int) -> int:
 
 
 def _slabs_needed(start: NDArray[np.int64], limit: int) -> int:
-    """Return how many slabs it takes where each is filled up to a limit no plane exceeds."""
+    """Return the number of slabs needed with a limit per slab that no plane exceeds."""
     slabs, plane = 0, 0
     while plane < len(start) - 1:
         plane = int(np.searchsorted(start, start[plane] + limit, side="right")) - 1

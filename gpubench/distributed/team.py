@@ -1,7 +1,7 @@
-"""Ranks that do together what rank 0 says: objects with a part in every rank.
+"""Ranks that act together under rank 0: objects with a part in every rank.
 
-Rank 0 makes such objects and calls their methods as if it were alone; each call is told to the
-others, which `follow`. What one rank refuses, all refuse.
+Rank 0 makes such objects and calls their methods as if it were alone; each call is forwarded to the
+other ranks, which `follow`. If one rank raises UserError, all do.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ END = "end"
 class Team:
     """The ranks of a run, each with its device and transport.
 
-    make: makes a shared object in ranks other than 0, from what rank 0 gave to `announce`.
+    make: makes a shared object in ranks other than 0, from rank 0's arguments to `announce`.
     """
 
     def __init__(
         self, ranks: Ranks, device: Device, transport: Transport, make: Callable[..., Any]
     ) -> None:
         self.ranks, self.device, self.transport = ranks, device, transport
-        self.comm = ranks.comm.Dup()  # so that no message meets one of a transport
+        self.comm = ranks.comm.Dup()  # keeps messages apart from those of a transport
         self._make = make
         self._known: dict[int, Any] = {}
         self._gone: list[int] = []
         self._count = 0
 
     def announce(self, shared: Any, *arguments: Any) -> None:
-        """Have the others make their parts of an object that rank 0 is making."""
+        """Make the other ranks create their parts of an object that rank 0 is creating."""
         number, self._count = self._count, self._count + 1
         if self.ranks.rank == 0:
             shared.number_in_team = number
@@ -49,12 +49,12 @@ class Team:
             self._known[number] = shared
 
     def tell(self, shared: Any, method: str, *arguments: Any) -> None:
-        """Have the others call a method of their parts of an object; rank 0 calls its own."""
+        """Make the other ranks call a method of their parts of an object; rank 0 calls its own."""
         if self.ranks.rank == 0:
             self._tell(method, shared.number_in_team, arguments)
 
     def agree(self, work: Callable[[], R]) -> R:
-        """Do a part of something that all do; if one rank refuses, all raise its UserError."""
+        """Do one rank's part of joint work; if one rank raises UserError, all do."""
         refusal: UserError | None = None
         done: R
         try:
@@ -67,7 +67,7 @@ class Team:
         return done
 
     def follow(self) -> None:
-        """Do what rank 0 says, until it ends."""
+        """Execute rank 0's commands until it ends."""
         while True:
             gone, method, number, arguments = self.comm.bcast(None)
             for each in gone:
@@ -79,11 +79,11 @@ class Team:
                 continue
             try:
                 self._make(*arguments)
-            except UserError:  # in rank 0 too, which says so
+            except UserError:  # raised in rank 0 too, which reports it
                 self._known.pop(number, None)
 
     def end(self) -> None:
-        """Let the others go home."""
+        """Stop the other ranks."""
         if self.ranks.rank == 0:
             self._tell(END, -1, ())
 
@@ -95,7 +95,7 @@ class Team:
 def together(
     method: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[Any, P], R]:
-    """Make a method of an object with a `team` one that all ranks call when rank 0 does.
+    """Make a method of an object with a `team` run in all ranks when rank 0 calls it.
 
     It takes positional arguments only, which must be picklable.
     """

@@ -1,8 +1,8 @@
-"""What carries rows of device arrays between ranks: MPI, NCCL, or copies into a peer's memory.
+"""Transports of device array rows between ranks: MPI, NCCL, or copies into a peer's memory.
 
-Every transport stands on an engine that exists: mpi4py, NCCL through CuPy, and CUDA's handles of
+Every transport builds on an existing engine: mpi4py, NCCL through CuPy, and CUDA's handles of
 memory for other processes (CUDA C++ Programming Guide, "Interprocess Communication"). One exchange
-is `begin`, then work that needs nothing of it, then `finish`.
+is `begin`, then independent work, then `finish`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 NAMES = ("mpi", "nccl", "peer")
 INSTALL_NCCL = f"{install.hint('nccl13')} (or [nccl12], to match CuPy)"
-FIRST_OF_ALL = -5  # a stream's priority: CUDA takes the highest it has for what is below that
-BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: differs where an address was allocated anew
+FIRST_OF_ALL = -5  # stream priority: CUDA clamps it to its highest
+BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: changes when an address is reallocated
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class Parcel:
 
     @property
     def address(self) -> int:
-        """Return where the rows begin, in the memory of a CUDA device."""
+        """Return the address of the first row in CUDA device memory."""
         return int(self.array.data.ptr) + self.first * Device.row_bytes(self.array)
 
 
 class Transport(ABC):
-    """Carries rows between ranks, in the order of the device's queue.
+    """Transfers rows between ranks, in the order of the device's queue.
 
     Each exchange is one `begin` and one `finish`. Every parcel sent is received by its peer, with
-    as many bytes; several between the same two ranks match in the order of the lists. Ranks that
+    the same number of bytes; several between the same ranks match in list order. Ranks that
     exchange nothing need not take part, but all take part in exchanges in the same order.
     """
 
@@ -69,20 +69,20 @@ class Transport(ABC):
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
         self._device, self._ranks = device, ranks
-        self._comm = ranks.comm.Dup()  # so that no message meets one of somebody else
+        self._comm = ranks.comm.Dup()  # keeps messages apart from others
         self._begun = False
 
     def mark(self) -> None:  # noqa: B027
-        """Note that the next exchange need not wait for what is queued from now on.
+        """Mark the queue: the next exchange need not wait for work queued after this.
 
-        What is queued between here and `begin` neither writes rows to send nor touches rows to
-        receive. Where an engine cannot tell, the exchange waits all the same.
+        Work queued between here and `begin` must neither write rows to send nor touch rows to
+        receive. Engines that cannot use the mark wait all the same.
         """
 
     def begin(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
-        """Start an exchange behind all that is queued now, and return without waiting for it.
+        """Start an exchange after all work queued so far, and return without waiting for it.
 
-        Where `mark` was called, behind what was queued then.
+        After a call of `mark`, the exchange follows only the work queued before that.
 
         Until `finish`, rows to send may be read, and rows to receive neither read nor written.
         Parcels without rows cost nothing.
@@ -96,17 +96,17 @@ class Transport(ABC):
         self._begin([p for p in sends if p.bytes], [p for p in receives if p.bytes])
 
     def finish(self) -> None:
-        """End the exchange: what is queued from now on sees what came, and may overwrite rows."""
+        """Finish the exchange: work queued from now on sees the data, and may overwrite rows."""
         if not self._begun:
             raise RuntimeError("there is no exchange to finish")
         self._begun = False
         self._finish()
 
     def add_up(self, array: Any) -> None:
-        """Give every rank the sum of a float32 array over all ranks, in place. Collective.
+        """Sum a float32 array over all ranks, in place. Collective.
 
-        Comes after all that is queued, and before all that is queued later. The order of the
-        summands is the engine's, so only sums that are exact are the same for any number of ranks.
+        Runs after all work queued before, and before all queued later. The engine chooses the order
+        of summation, so only exact sums are independent of the number of ranks.
         """
         if array.size:
             total = self._device.download(array)
@@ -114,7 +114,7 @@ class Transport(ABC):
             self._device.write(array, total)
 
     def close(self) -> None:  # noqa: B027
-        """Free what the transport holds, when all exchanges are finished; it is not used again.
+        """Free the transport's resources after all exchanges; it is not used again.
 
         May wait for the other ranks, so not after an error: `ends_all` ends the run instead.
         """
@@ -129,8 +129,8 @@ class Transport(ABC):
 def open_transport(name: str, device: Device, ranks: Ranks) -> Transport:
     """Open a transport by name: `mpi`, `nccl`, `peer`, or `auto`. Collective.
 
-    `auto` takes NCCL where every rank has an NVIDIA GPU of its own and CuPy has NCCL, else MPI.
-    Raises UserError, in every rank, for another name and where an engine cannot serve these ranks.
+    `auto` selects NCCL where every rank has its own NVIDIA GPU and CuPy has NCCL, else MPI.
+    Raises UserError, in every rank, for an unknown name and for an engine these ranks cannot use.
     """
     if name not in ("auto", *NAMES):
         raise UserError(f"no transport {name!r}: auto, {', '.join(NAMES)}")
@@ -144,7 +144,7 @@ def open_transport(name: str, device: Device, ranks: Ranks) -> Transport:
 
 
 class RankPlace(NamedTuple):
-    """Where a rank computes; gpu: the bus id, for CUDA; peers: the GPUs whose memory it reaches."""
+    """A rank's location; gpu: its bus id, for CUDA; peers: the GPUs whose memory it reaches."""
 
     spec: str
     host: str
@@ -170,7 +170,7 @@ def _place(device: Device) -> RankPlace:
 
 
 def _lacks_nccl(places: list[RankPlace]) -> str | None:
-    """Say why NCCL cannot serve these ranks, and what to do, or None."""
+    """Return why NCCL cannot serve these ranks, with a remedy, or None."""
     if (no_gpu := _without_gpu(places)) is not None:
         return no_gpu
     if len({(place.host, place.gpu) for place in places}) < len(places):
@@ -181,7 +181,7 @@ def _lacks_nccl(places: list[RankPlace]) -> str | None:
 
 
 def _lacks_peers(places: list[RankPlace]) -> str | None:
-    """Say why ranks cannot write into each other's memory, and what to do, or None."""
+    """Return why ranks cannot write to each other's memory, with a remedy, or None."""
     if (no_gpu := _without_gpu(places)) is not None:
         return no_gpu
     if len({place.host for place in places}) > 1:
@@ -201,8 +201,8 @@ def _without_gpu(places: list[RankPlace]) -> str | None:
 class MPITransport(Transport):
     """Any device: rows go through host memory and MPI.
 
-    Rows are copied to the host behind what is queued at `begin`. They travel in `finish`, while
-    the device does what was queued in between.
+    Rows are copied to the host after the work queued at `begin`. They travel in `finish`, while the
+    device does the work queued in between.
     """
 
     name = "mpi"
@@ -215,7 +215,7 @@ class MPITransport(Transport):
         self._written: list[Callable[[], None]] = []
 
     def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None:
-        for wait in self._written:  # from buffers that are about to be received into
+        for wait in self._written:  # from buffers that are about to be reused
             wait()
         self._written = []
         for i, parcel in enumerate(receives):
@@ -238,24 +238,24 @@ class MPITransport(Transport):
         self._outgoing, self._incoming = [], []
 
     def _buffer(self, direction: str, number: int, size: int) -> NDArray[np.uint8]:
-        """Return `size` bytes of host memory, kept from exchange to exchange."""
+        """Return `size` bytes of host memory, reused across exchanges."""
         buffer = self._staging.get((direction, number))
         if buffer is None or len(buffer) < size:
-            # A half more, since rows come and go from step to step.
+            # Half as much again, since the number of rows varies from step to step.
             buffer = self._device.host_buffer(size + size // 2)
             self._staging[direction, number] = buffer
         return buffer[:size]
 
 
 class _Beside(Transport):
-    """What the CUDA transports share: a stream beside the device's, and events between the two."""
+    """Base of the CUDA transports: a second stream, and events between it and the device's."""
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
         super().__init__(device, ranks)
         import cupy
 
         self._cuda = cupy.cuda
-        self._queue = cupy.cuda.get_current_stream()  # the device's: it made it the current one
+        self._queue = cupy.cuda.get_current_stream()  # the device's: it was made current
         self._beside = cupy.cuda.Stream(non_blocking=True, priority=FIRST_OF_ALL)
         self._ready = cupy.cuda.Event(disable_timing=True, interprocess=True)
         self._is_marked = False
@@ -266,7 +266,7 @@ class _Beside(Transport):
         self._is_marked = True
 
     def _after_queue(self) -> None:
-        """Let what is done beside wait for all that is queued now, or was at the mark."""
+        """Make the second stream wait for all work queued now, or at the mark."""
         if not self._is_marked:
             self._ready.record(self._queue)
         self._is_marked = False
@@ -277,7 +277,7 @@ class _Beside(Transport):
 
 
 class NCCLTransport(_Beside):
-    """NVIDIA GPUs, one a rank, on one host or many: NCCL's sends and receives, grouped."""
+    """NVIDIA GPUs, one per rank, on one host or many: NCCL's grouped sends and receives."""
 
     name = "nccl"
 
@@ -315,7 +315,7 @@ class NCCLTransport(_Beside):
 
 
 class Target(NamedTuple):
-    """Rows that a peer may write: their allocation's handle and identity, and where in it."""
+    """Rows that a peer may write: handle and identity of their allocation, and the offset."""
 
     handle: bytes
     allocation: int
@@ -324,22 +324,22 @@ class Target(NamedTuple):
 
 
 class PeerTransport(_Beside):
-    """NVIDIA GPUs of one host: the sender's GPU writes straight into the receiver's memory.
+    """NVIDIA GPUs of one host: the sender's GPU writes directly to the receiver's memory.
 
-    MPI carries who may write where, and that a copy is queued; events that the processes share
-    order the copies behind the receiver's queue and its queue behind the copies. No host
-    waits for a GPU. `begin` waits for the peers' hosts to reach their `begin`.
+    MPI announces writable rows and queued copies; events shared between processes order the copies
+    after the receiver's queue, and its queue after the copies. No host waits for a GPU. `begin`
+    waits for the peers' hosts to reach their `begin`.
     """
 
     name = "peer"
-    WHERE, WRITTEN = 1, 2  # tags
+    WHERE, WRITTEN = 1, 2  # message tags
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
         super().__init__(device, ranks)
         self._runtime = runtime = self._cuda.runtime
         self._driver = ctypes.CDLL("libcuda.so.1")
         others = [peer for peer in range(ranks.size) if peer != ranks.rank]
-        # One event a peer: recorded behind the copies to it.
+        # One event per peer, recorded after the copies to it.
         self._copied = {
             peer: self._cuda.Event(disable_timing=True, interprocess=True) for peer in others
         }
@@ -357,16 +357,16 @@ class PeerTransport(_Beside):
 
     def close(self) -> None:
         self._beside.synchronize()
-        self._comm.Barrier()  # nobody is written to any more
+        self._comm.Barrier()  # no copies to other ranks are pending
         for _, address in self._mapped.values():
             self._runtime.ipcCloseMemHandle(address)
         for event in (*self._peer_ready.values(), *self._peer_copied.values()):
             self._runtime.eventDestroy(event)
-        self._comm.Barrier()  # nobody's memory is mapped any more, so it may be freed
+        self._comm.Barrier()  # no rank has another's memory mapped, so it may be freed
 
     def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None:
         runtime, stream = self._runtime, self._beside.ptr
-        self._after_queue()  # records what the peers wait for, before they are told
+        self._after_queue()  # records the event peers wait for, before they are notified
         self._senders = list(dict.fromkeys(parcel.peer for parcel in receives))
         for peer in self._senders:
             targets = [self._target(parcel) for parcel in receives if parcel.peer == peer]
@@ -392,14 +392,14 @@ class PeerTransport(_Beside):
     def _finish(self) -> None:
         super()._finish()
         for peer in self._senders:
-            self._comm.recv(source=peer, tag=self.WRITTEN)  # its event is recorded
+            self._comm.recv(source=peer, tag=self.WRITTEN)  # its event has been recorded
             self._runtime.streamWaitEvent(self._queue.ptr, self._peer_copied[peer])
         for message in self._messages:
             message.wait()
         self._messages = []
 
     def _target(self, parcel: Parcel) -> Target:
-        """Describe rows to the peer that will write them: a handle is of a whole allocation."""
+        """Describe rows to the peer that will write them: handles are of whole allocations."""
         base, size, identity = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
         address = ctypes.c_uint64(parcel.address)
         self._check(
@@ -413,10 +413,10 @@ class PeerTransport(_Beside):
         return Target(self._handles[key], identity.value, offset, parcel.bytes)
 
     def _address(self, peer: int, target: Target) -> int:
-        """Return where a peer's rows begin in this process, mapping their allocation if need be."""
+        """Return the address of a peer's rows in this process; maps their allocation if needed."""
         allocation, base = self._mapped.get((peer, target.handle), (None, 0))
         if allocation != target.allocation:
-            if allocation is not None:  # the peer freed it, and this is another in its place
+            if allocation is not None:  # freed by the peer, which reused the address
                 self._beside.synchronize()
                 self._runtime.ipcCloseMemHandle(base)
             base = self._runtime.ipcOpenMemHandle(target.handle)
@@ -436,8 +436,8 @@ def _mpi() -> Any:
 
 
 def _nccl() -> Any:
-    """Return CuPy's NCCL; its `available` says whether there is a library behind it."""
+    """Return CuPy's NCCL module; its `available` tells whether the library was found."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CuPy warns where there is none
+        warnings.simplefilter("ignore")  # CuPy warns if it is missing
         from cupy.cuda import nccl
     return nccl

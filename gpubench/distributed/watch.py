@@ -1,16 +1,16 @@
-"""Tell in one line how a run of several ranks ended, from a process that outlives them.
+"""Report in one line how a run of several ranks ended, from a process that outlives them.
 
-A launcher ends all ranks at once with SIGKILL where one dies, so no rank can say which it was. On
-each host one process of this file holds a socket to every rank there. It runs as a plain script,
-outside the ranks' sessions, and imports nothing of the package.
+When one rank dies, a launcher kills the others at once with SIGKILL, so no rank can report which it
+was. On each host one process of this file holds a socket to every rank there. It runs as a plain
+script, outside the ranks' sessions, and imports nothing of the package.
 
-What a rank sends are lines of JSON: `{"rank": 1, "process": 4711}` at first, which is answered once
-its socket is watched; `{"joined": true}` when all ranks of the run have begun, which is answered;
-`{"say": text}`, which is printed unless another rank spoke before, and then answered; `{"done":
-true}` at a good end. A socket that closes without either belongs to a rank that was killed or
+Ranks send lines of JSON: `{"rank": 1, "process": 4711}` first, which is answered once its socket is
+watched; `{"joined": true}` when all ranks of the run have started, which is answered; `{"say":
+text}`, which is printed unless another rank spoke before, and then answered; `{"done": true}` at a
+normal end. A socket that closes without either of the latter belongs to a rank that was killed or
 crashed. Sockets are reported in the order in which they closed: the first is the cause, the others
-are the launcher's doing. Where a rank goes right after it said something, as before this process
-watches it, the order is unknown: the line names all ranks that have gone at that moment.
+were closed by the launcher. If a rank dies right after sending a line, or before this process
+watches it, the order is unknown: the line then names all ranks that are dead at that moment.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ANSWER = b"\n"
-PATIENCE_MS = 10_000  # for what reads the output of a rank
-# Edge-triggered: sockets are reported in the order of what happened to them. Level-triggered, one
-# that was reported before keeps its place, and a rank may seem to go before the one that did.
+PATIENCE_MS = 10_000  # for the reader of a rank's output
+# Edge-triggered polling reports sockets in the order of their events. Level-triggered polling keeps
+# earlier sockets in place, so a rank could seem to die before the one that did.
 CLOSING_ORDER = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 
 
 @dataclass(eq=False)
 class Watched:
-    """The socket to one rank, and what came of it: whole lines, and the beginning of one.
+    """The socket of one rank, with its unread lines and an incomplete one.
 
     has_gone: whether the rank has closed its side.
     """
@@ -48,7 +48,7 @@ class Watched:
     has_gone: bool = False
 
     def read(self) -> dict[str, Any]:
-        """Return what the rank said anew, and note whether it has gone."""
+        """Return new data from the rank, and note whether it has gone."""
         parts = [self.rest]
         try:
             while part := self.socket.recv(1 << 16, socket.MSG_DONTWAIT):
@@ -65,14 +65,14 @@ class Watched:
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether its end would be that of a rank which was killed or crashed."""
+        """Whether a rank that ended now must have been killed or crashed."""
         return "rank" in self.about and "done" not in self.about
 
 
 def watch(listener: socket.socket, size: int) -> None:
     """Serve the ranks that connect to a listener until the last of them has gone.
 
-    size: the number of ranks in the whole run. At least one rank must have connected before.
+    size: the number of ranks in the whole run. At least one rank must already be connected.
     """
     told = all_began = False
     came = 0
@@ -108,7 +108,7 @@ def watch(listener: socket.socket, size: int) -> None:
 
 
 def accepted(listener: socket.socket) -> list[socket.socket]:
-    """Accept all connections that wait, and return those of this user."""
+    """Accept all waiting connections, and return those of this user."""
     lines = []
     with suppress(BlockingIOError):
         while True:
@@ -117,9 +117,9 @@ def accepted(listener: socket.socket) -> list[socket.socket]:
 
 
 def death(suspects: list[Watched], size: int, all_began: bool) -> str:
-    """Return the line that names the ranks of which one was the first to go without notice.
+    """Return the line that names the ranks of which one was the first to die.
 
-    all_began: whether all ranks are known to have begun; if not, the first may be another.
+    all_began: whether all ranks are known to have started; if not, another may have died first.
     """
     abouts = [rank.about for rank in suspects if rank.is_unexplained]
     abouts.sort(key=lambda about: int(about["rank"]))
@@ -132,13 +132,13 @@ def death(suspects: list[Watched], size: int, all_began: bool) -> str:
 
 
 def is_ours(connected: socket.socket) -> bool:
-    """Tell whether the other side of a socket is a process of this user."""
+    """Return whether the other side of a socket is a process of this user."""
     owner = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return bool(struct.unpack("3i", owner)[1] == os.getuid())
 
 
 def tell(text: str) -> None:
-    """Write to standard error, and return when it was read; its reader may have gone."""
+    """Write to standard error, and return once it has been read; the reader may have gone."""
     try:
         os.write(2, text.encode())
     except OSError:
@@ -147,16 +147,16 @@ def tell(text: str) -> None:
 
 
 def wait_until_read(descriptor: int) -> None:
-    """Wait until all that was written to a pipe has been read, `PATIENCE_MS` at most.
+    """Wait until everything written to a pipe has been read, at most `PATIENCE_MS`.
 
-    MPICH's launcher drops what it has not read of a rank's output when it learns of an abort.
-    Returns at once where the descriptor is closed or no pipe, and where the reader has gone.
+    MPICH's launcher drops unread output of a rank when it learns of an abort. Returns at once if
+    the descriptor is closed or not a pipe, or the reader has gone.
     """
     try:
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return
         reader = select.poll()
-        reader.register(descriptor, 0)  # reports nothing but that the reader has gone
+        reader.register(descriptor, 0)  # reports only that the reader has gone
         for _ in range(PATIENCE_MS):
             unread = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
             if not any(unread) or reader.poll(1):
@@ -166,7 +166,7 @@ def wait_until_read(descriptor: int) -> None:
 
 
 def answer(rank: socket.socket) -> None:
-    """Let a rank go on to its end; it may have been ended meanwhile."""
+    """Let a rank proceed to its end; it may have been killed meanwhile."""
     try:
         rank.sendall(ANSWER)
     except OSError:
@@ -174,5 +174,5 @@ def answer(rank: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    if not os.fork():  # the rank that started it has no child to wait for
+    if not os.fork():  # the rank that started it need not wait for a child
         watch(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))

@@ -1,1 +1,1 @@
-"""What was measured, as data."""
+"""Measured data: records, results files, pooling and ranking."""

@@ -1,4 +1,4 @@
-"""What a value in a file of ours may be, and reading such files: typed, or refused in one line."""
+"""Bounds on values in our files, and reading such files: typed, or rejected with one line."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gpubench.base.writing import write_whole
 T = TypeVar("T")
 
 # No type has a `pattern`: in unions with arrays msgspec 0.22 frees these expressions too early.
-# `_require_texts` sees to what no name and no line may hold.
-Name = Annotated[str, Meta(min_length=1, max_length=100)]  # stands in titles and names of files
+# `_require_texts` rejects characters that names and lines must not contain.
+Name = Annotated[str, Meta(min_length=1, max_length=100)]  # used in titles and file names
 Line = Annotated[str, Meta(max_length=1000)]
 Slug = Annotated[str, Meta(max_length=60)]  # see `require_slug`
-Exact = 2**53 - 1  # up to here a float64 holds all whole numbers
+Exact = 2**53 - 1  # float64 represents all integers up to this exactly
 Count = Annotated[int, Meta(ge=1, le=Exact)]
 Amount = Annotated[int, Meta(ge=0, le=Exact)]
 Ms = Annotated[float, Meta(ge=0, le=1e12)]
@@ -38,13 +38,13 @@ Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Real
 Scalar = Number | bool | Line | None
 Value = Scalar | list[Scalar] | dict[Line, Scalar]
 
-# What makes, of plain JSON, a type that is ours; it raises ValueError or msgspec's own error.
+# Converts plain JSON to each of our types; raises ValueError or msgspec's own error.
 HOOKS: dict[type, Callable[[Any], Any]] = {}
-SUFFIXES = (".json", ".json.gz")  # of files of ours
-LONGEST = 2**30  # bytes that a compressed file may hold
-TEXTS = (".reason", ".failure")  # what may have several lines; so may a study's file
-# Without these, nothing in a text of JSON is refused but what msgspec refuses anyway: escapes, and
-# numbers that are too small or may be beyond 64 bits, each behind what is found faster.
+SUFFIXES = (".json", ".json.gz")  # of our files
+LONGEST = 2**30  # decompressed bytes of a file, at most
+TEXTS = (".reason", ".failure")  # may have several lines; so may the text of a study's file
+# JSON text without these contains nothing to reject that msgspec does not: escapes, and numbers
+# that are too small or may exceed 64 bits, each after a literal that is faster to find.
 _ESCAPES = (re.compile(rb"\\[bfnrtu]"), re.compile(rb"\x7f"))
 _EXPONENTS = (re.compile(rb"e-0*[3-9]\d\d"), re.compile(rb"E-0*[3-9]\d\d"))
 _SMALL = re.compile(rb"[\s:,\[]-?\d[\d.]*[eE]-0*[3-9]\d\d")
@@ -56,10 +56,10 @@ _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class Environment(dict[str, Any]):
-    """What a file says of machine, device, libraries and code: plain JSON, checked when read.
+    """A file's record of machine, device, libraries and code: plain JSON, validated on reading.
 
-    `machine`, `device`, `host`, `libraries`, `commit`, `dirty`, `code_hash`, `started` and
-    `copy_bandwidth_gb_s` are there; the device has `backend` and `name`, and what else it tells.
+    Always has `machine`, `device`, `host`, `libraries`, `commit`, `dirty`, `code_hash`, `started`
+    and `copy_bandwidth_gb_s`; the device has `backend` and `name`, and any other fields it reports.
     """
 
 
@@ -80,7 +80,7 @@ class _Host(Struct):
 
 
 class _Surroundings(Struct):
-    machine: Slug  # the folder of its results
+    machine: Slug  # names the folder of its results
     device: _Device
     host: _Host
     libraries: dict[Line, Line | None]
@@ -102,7 +102,7 @@ class _Surroundings(Struct):
 
 
 class _Details(Struct):
-    """What else the environment may tell of device and host."""
+    """Optional fields of an environment's device and host."""
 
     device: dict[Line, Scalar]
     host: dict[Line, Scalar]
@@ -112,7 +112,7 @@ def _hook(kind: type, value: Any) -> Any:
     try:
         return HOOKS[kind](value)
     except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None  # msgspec adds where it is
+        raise ValueError(str(error)) from None  # msgspec adds the location
 
 
 def _environment(value: Any) -> Environment:
@@ -125,7 +125,7 @@ HOOKS[Environment] = _environment
 
 
 def converted(value: object, kind: Any) -> Any:
-    """Return plain JSON, whose texts have been checked, as a type."""
+    """Convert plain JSON, whose texts have been checked, to a type."""
     return msgspec.convert(value, kind, dec_hook=_hook)
 
 
@@ -136,7 +136,7 @@ def require_slug(text: str, name: str) -> None:
 
 
 def checked(kind: Any, value: object, what: str) -> Any:
-    """Return plain JSON as a type; raises ValueError that begins with `what` and says where."""
+    """Convert plain JSON to a type; raises ValueError starting with `what`, with the location."""
     _require_texts(value, what)
     try:
         return converted(value, kind)
@@ -145,7 +145,7 @@ def checked(kind: Any, value: object, what: str) -> Any:
 
 
 def content_of(path: Path) -> bytes:
-    """Return what a file holds, decompressed if its name ends in .gz; raises OSError."""
+    """Return a file's contents, decompressed if its name ends in .gz; raises OSError."""
     if path.suffix != ".gz":
         return path.read_bytes()
     try:
@@ -159,17 +159,17 @@ def content_of(path: Path) -> bytes:
 
 
 def only_ours(paths: Iterable[Path]) -> list[Path]:
-    """Return the files of JSON among some, in order; X.json.gz where X.json is not among them."""
+    """Return the JSON files among some, in order; X.json.gz only where X.json is missing."""
     among = {path for path in paths if path.name.endswith(SUFFIXES)}
     return sorted(among - {path.with_name(f"{path.name}.gz") for path in among})
 
 
 def read(path: Path, kind: type[T], title: str) -> T:
-    """Read a file as a type, see `content_of`; title: what it should be, for messages.
+    """Read a file as a type, see `content_of`; title: a description for messages.
 
-    Whole numbers may be written as floats. Raises UserError, with one line, where it is missing,
-    unreadable, no JSON or not of the type, and where it holds NaN, a number beyond float64 or a
-    whole one beyond int64, or text that cannot be written to a file.
+    Whole numbers may be written as floats. Raises UserError, with one line, where the file is
+    missing, unreadable, not JSON or not of the type, and where it holds NaN, a number beyond
+    float64 or an integer beyond int64, or text that cannot be written to a file.
     """
     try:
         content = content_of(path)
@@ -179,7 +179,7 @@ def read(path: Path, kind: type[T], title: str) -> T:
         try:
             return msgspec.json.decode(content, type=kind, dec_hook=_hook)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pass  # what follows says what is wrong, if 4.0 in the place of 4 is not all
+            pass  # the code below finds the error, unless it is only 4.0 instead of 4
     what = f"{path} is not {title}"
     try:
         document = json.loads(
@@ -206,17 +206,17 @@ def _is_suspect(content: bytes) -> bool:
 
 
 def write(path: Path, kind: Any, document: object, what: str) -> None:
-    """Write a document of a type, whole or not at all.
+    """Write a document of a type, complete or not at all.
 
-    Raises ValueError that begins with `what` where it is not of the type, and UserError where it
-    cannot be written.
+    Raises ValueError starting with `what` if it is not of the type, and UserError if it cannot be
+    written.
     """
     checked(kind, document, what)
     write_whole(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def number_of(text: str) -> float | int:
-    """Return a number of JSON, as an int where it is whole; ValueError beyond what NumPy holds."""
+    """Parse a JSON number, as an int if it is whole; ValueError beyond NumPy's range."""
     number = float(text)
     if math.isinf(number) or 0 < abs(number) < 1e-300:
         raise ValueError(f"the number {text[:24]} is beyond what a float64 can hold")
@@ -234,18 +234,18 @@ def _refuse_constant(name: str) -> None:
 
 
 def _offence(error: msgspec.ValidationError) -> str:
-    """Say in one line where something breaks its type, and how."""
+    """Describe in one line where and how something breaks its type."""
     message, *places = str(error).split(" - at ")
-    # The innermost place comes first; `key` in `$.a` is a name that $.a holds.
+    # The innermost location comes first; `key` in `$.a` is a name that $.a holds.
     at = "$" + "".join(place.split("`")[-2][1:] for place in reversed(places) if "`" in place)
     line = textwrap.shorten(message, 200, placeholder=" ...")
     return f"at {at}: " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
 
 
 def _require_texts(value: object, what: str, place: str = "$", study: str = "") -> None:
-    """Raise ValueError for text that no file can hold, and a line that breaks, or a terminal.
+    """Raise ValueError for text that breaks files, lines or terminals.
 
-    A name counts at the place of its object. study: the place of the text of a study's file.
+    A name is reported at the location of its object. study: the location of a study file's text.
     """
     match value:
         case dict():

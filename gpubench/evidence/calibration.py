@@ -1,4 +1,4 @@
-"""What `gpubench calibrate` found, on disk: how far a verdict on a machine can be believed."""
+"""Results of `gpubench calibrate` on disk: how reliable verdicts on a machine are."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
 class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One cell in one pair of processes of the same code.
 
-    base_ms: median of base. ratio: head over base, median over turns, as `compare` takes it.
-    slowed: the same of batches as long on either side, head's with extra work in them.
+    base_ms: median of base. ratio: head over base, median over turns, as `compare` computes it.
+    slowed: the same for equally long batches on either side, with extra work in head's.
     """
 
     base_ms: Positive
@@ -33,14 +33,14 @@ class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
 
 
 class Rates(Struct, frozen=True, forbid_unknown_fields=True):
-    """How one cell fared in comparisons of a code with itself.
+    """Results for one cell in comparisons of a code with itself.
 
-    false_alarms, cannot_tell: share of comparisons in which it was called slower, or was
+    false_alarms, cannot_tell: fractions of comparisons that called it slower, or left it
         inconclusive after the last look.
-    slowed: by how much the extra work made it slower, at the median.
-    found: share of comparisons with the extra work in head's processes that called it slower.
+    slowed: median slow-down due to the extra work.
+    found: fraction of comparisons with the extra work in head's processes that called it slower.
     smallest: the smallest slow-down that is found nine times in ten, where head's medians are
-        multiplied; None where none was that was tried.
+        multiplied; None if none of those tried was.
     between: standard deviation of the log ratios of pairs. spread: of the log medians of processes.
     """
 
@@ -54,12 +54,12 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
-    """What whole comparisons of a code with itself came to.
+    """Results of whole comparisons of a code with itself.
 
     threshold, confidence, looks: the rule, see compare.procedure.
-    comparisons: how many were drawn from the pairs.
-    false_alarms: share that called a cell slower. cannot_tell: share that did not, but left one
-        inconclusive. separate_alarms, separate: the same of comparisons that share no pair.
+    comparisons: the number drawn from the pairs.
+    false_alarms: fraction that called a cell slower. cannot_tell: fraction of the others that left
+        one inconclusive. separate_alarms, separate: the same for comparisons that share no pair.
     pairs_taken: by a whole comparison, median and 95th percentile.
     cells: by name.
     """
@@ -79,11 +79,11 @@ class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """A calibration of one machine.
 
-    injected: the share of extra launches in `slowed`. In a cache they may cost less, or more.
-    started: when each pair was.
-    clock_ms: by the name of a cell, what a sample is known to at best.
-    pairs: by the name of a cell, in order of time; None where a pair has no time for it.
-    verdicts: what comparisons drawn from these pairs came to.
+    injected: the fraction of extra launches in `slowed`. In a cache they may cost less, or more.
+    started: start time of each pair.
+    clock_ms: resolution of a sample, by cell name.
+    pairs: by cell name, in order of time; None where a pair has no time for it.
+    verdicts: the results of comparisons drawn from these pairs.
     """
 
     environment: Environment
@@ -95,16 +95,16 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     verdicts: Verdicts
 
     def __post_init__(self) -> None:
-        _ = self.lasted  # refuses what is no date
+        _ = self.lasted  # raises for invalid dates
 
     @property
     def lasted(self) -> timedelta:
-        """How long after the first pair the last one began."""
+        """Time from the start of the first pair to that of the last."""
         begun = [datetime.fromisoformat(each) for each in self.started]
         return max(begun) - min(begun)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the document of a file."""
+        """Return the file's document."""
         return {"schema": 1, "calibration": json.loads(to_json(self))}
 
 
@@ -114,12 +114,12 @@ class _CalibrationFile(Struct, forbid_unknown_fields=True):
 
 
 def save(found: Calibration, path: Path) -> None:
-    """Write a file, whole or not at all; raises UserError where that cannot be done."""
+    """Write a file, complete or not at all; raises UserError if writing fails."""
     bounds.write(path, _CalibrationFile, found.as_json(), "not what a calibration holds")
 
 
 def load(path: Path) -> Calibration:
-    """Read a file; raises UserError where it is missing or no calibration."""
+    """Read a file; raises UserError where it is missing or not a calibration."""
     found = bounds.read(path, _CalibrationFile, "a calibration").calibration
     if not found.pairs.keys() == found.clock_ms.keys() == found.verdicts.cells.keys():
         raise UserError(f"{path} is not a calibration: pairs, clock_ms and cells differ in names")
@@ -129,7 +129,7 @@ def load(path: Path) -> Calibration:
 
 
 def calibrations(machine: str) -> list[Calibration]:
-    """Return a machine's calibrations of the package and of this checkout, oldest first."""
+    """Return a machine's calibrations in the package and in this checkout, oldest first."""
     folders = [paths.PACKAGE / "calibration", Path("results/local/calibration")]
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")
@@ -139,24 +139,24 @@ def calibrations(machine: str) -> list[Calibration]:
 
 
 def spreads(machine: str, lasted: timedelta = timedelta(0)) -> dict[str, float]:
-    """Return the spread between processes of every cell that was calibrated on a machine.
+    """Return the spread between processes of every calibrated cell of a machine.
 
-    Relative, by the cell's name; of its newest calibration that lasted so long: it knows nothing
-    of processes further apart. Empty where there is none.
+    Relative, by cell name. It is from the newest calibration that lasted at least this long: a
+    shorter one says nothing of processes further apart. Empty without one.
     """
     return {
         name: rates.spread
-        for each in calibrations(machine)  # the newest comes last, and counts
+        for each in calibrations(machine)  # the newest comes last, and overrides
         if each.lasted >= lasted
         for name, rates in each.verdicts.cells.items()
     }
 
 
 def spread_of(known: Mapping[str, float], name: str) -> float | None:
-    """Return the spread between processes of a cell, by its name; None where nothing is known.
+    """Return a cell's spread between processes by its name; None where nothing is known.
 
-    known: of the cells of one machine, see `spreads`. A cell that was not calibrated is taken to
-    be as restless as the most restless one of its mode, or of all where none has its mode.
+    known: of the cells of one machine, see `spreads`. A cell that was not calibrated is assumed to
+    be as noisy as the noisiest of its mode, or of all cells where none has its mode.
     """
     if name in known:
         return known[name]

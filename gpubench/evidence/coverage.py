@@ -1,4 +1,4 @@
-"""Coverage: how often a later run fell inside an interval that earlier runs had given."""
+"""Coverage: how often later runs fall inside the intervals of earlier runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gpubench.evidence.results import Results
 
 
 class Test(NamedTuple):
-    """A time of a later run beside the measurement of `runs` before it.
+    """The time of a later run, compared with the measurement of the `runs` before it.
 
-    ratio: of its time to theirs. is_inside: whether it lies in their interval.
+    ratio: of its time to theirs. is_inside: whether it is in their interval.
     """
 
     record: Ok
@@ -24,10 +24,10 @@ class Test(NamedTuple):
 
 
 def coverage(results: Iterable[Results]) -> list[Test]:
-    """Test each run of a device against the intervals that all runs before it give.
+    """Test each run of a device against the intervals from all earlier runs.
 
-    Runs are of different days or devices (`Timing.run`); a measurement counts where two of them
-    timed it in one version.
+    Runs differ in day or device (`Timing.run`); a measurement counts if two of them timed it in one
+    version.
     """
     timings = [each for each in timings_of(results) if isinstance(each.record, Ok)]
     alike = grouped(timings, lambda timing: (key_of(timing.record), timing.version))
@@ -35,7 +35,7 @@ def coverage(results: Iterable[Results]) -> list[Test]:
     counted = (each for each in timings if (key_of(each.record), each.version) in repeated)
     tests: list[Test] = []
     before: list[Any] = []
-    for own in grouped(counted, lambda timing: timing.run).values():  # the oldest first
+    for own in grouped(counted, lambda timing: timing.run).values():  # oldest first
         known = {key_of(each.record): each for each in pool_timings(before)}
         before += own
         for later in own:

@@ -1,4 +1,4 @@
-"""Where two measured curves cross, and how certain that is."""
+"""Crossovers of two measured curves, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-FIRST, SECOND, NEITHER = -1, 1, 0  # which of two is faster; NEITHER: inconclusive
+FIRST, SECOND, NEITHER = -1, 1, 0  # the faster of two; NEITHER: inconclusive
 
 
 class Ratio(NamedTuple):
-    """The ratio of two times, with the interval that their own intervals allow."""
+    """The ratio of two times, with its interval propagated from theirs."""
 
     value: float
     low: float
@@ -21,7 +21,7 @@ class Ratio(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the interval leaves inconclusive on which side of 1 it lies."""
+        """Whether 1 lies in the interval, so that it is inconclusive which is faster."""
         return self.low <= 1 <= self.high
 
 
@@ -33,9 +33,9 @@ class Timed(NamedTuple):
     high: float
 
     def over(self, other: Timed) -> Ratio:
-        """Divide by another that was measured independently.
+        """Divide by another time that was measured independently.
 
-        Half-widths of the intervals, as logarithms, add up as their squares do.
+        Half-widths of the logarithms' intervals add in quadrature.
         """
         if not (self.low > 0 and other.low > 0):
             return Ratio(self.median / other.median if other.median else math.inf, 0.0, math.inf)
@@ -46,10 +46,10 @@ class Timed(NamedTuple):
 
 
 class Crossing(NamedTuple):
-    """Where two curves meet, so that the other one is below from there on.
+    """A crossover of two curves, beyond which the other one is below.
 
-    at: where they are equal. low, high: between which it is inconclusive which is below; None
-    where that goes on to the first or last place measured.
+    at: where they are equal. low, high: the range in which it is inconclusive which is below; None
+    if that extends to the first or last measured place.
     faster_before: FIRST or SECOND.
     """
 
@@ -60,10 +60,10 @@ class Crossing(NamedTuple):
 
 
 def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing]:
-    """Return where two curves cross, from the ratios of the first to the second, places ascending.
+    """Return the crossovers of two curves, given ratios of first to second, places ascending.
 
-    Between two places the logarithm of the ratio, and of either end of its interval, is a line.
-    A crossing lies where that of the ratio is 0; it is inconclusive where 0 lies between
+    Between places the logarithm of the ratio, and of either end of its interval, is interpolated
+    linearly. A crossover is where that of the ratio is 0; it is inconclusive where 0 is between
     those of the ends.
     """
     value, low, high = ([math.log(end) for end in each] for each in zip(*ratios, strict=True))
@@ -73,12 +73,12 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
     middles = [(begin + end) / 2 for begin, end in stretches]
     is_first, is_second = np.interp(middles, places, high) < 0, np.interp(middles, places, low) > 0
     sides = np.select([is_first, is_second], [FIRST, SECOND], NEITHER)
-    told = []  # from where to where which of them is faster
+    told = []  # ranges with the faster curve in each
     for which, group in groupby(zip(stretches, sides.tolist(), strict=True), lambda each: each[1]):
         members = [stretch for stretch, _ in group]
         if which != NEITHER:
             told.append((members[0][0], members[-1][1], which))
-    # Beyond an open end the medians alone say which is faster.
+    # Beyond an open end, only the medians tell which is faster.
     if told and sum(zero < told[0][0] for zero in zeros) % 2:
         told.insert(0, (-math.inf, -math.inf, -told[0][2]))
     if told and sum(zero > told[-1][1] for zero in zeros) % 2:
@@ -93,7 +93,7 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
 
 
 def _zeros(places: Sequence[float], values: Sequence[float]) -> list[float]:
-    """Return where a line from place to place is 0, ascending."""
+    """Return the zeros of the linear interpolation between places, ascending."""
     points = list(zip(places, values, strict=True))
     crossed = (pair for pair in pairwise(points) if pair[0][1] * pair[1][1] < 0)
     within = (x0 + (x1 - x0) * (y0 / (y0 - y1)) for (x0, y0), (x1, y1) in crossed)

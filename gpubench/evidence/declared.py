@@ -1,7 +1,7 @@
-"""What a record says of the algorithm behind it, so that reading it takes no algorithm.
+"""A record's properties declared by its algorithm, readable without importing the algorithm.
 
-Records since 0.1 carry what their algorithm declares. `legacy.toml` says it of those before, and
-overrules what was declared wrongly or not yet.
+Records since 0.1 include what their algorithm declares. `legacy.toml` provides this for older ones,
+and overrides wrong or missing declarations.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from msgspec import structs
 
 from gpubench.evidence.records import Declared, Record
 
-STEP = "workload-step"  # the problem of a whole step of a simulation
+STEP = "workload-step"  # the problem of a complete simulation step
 LEGACY = Path(__file__).with_name("legacy.toml")
 VERSIONS = Path(__file__).with_name("versions.json")
 
 
 class EqualWork(NamedTuple):
-    """Equal work: what may be ranked together."""
+    """Equal work: measurements that may be ranked together."""
 
     problem: str | None
     task: str | None
@@ -32,9 +32,9 @@ class EqualWork(NamedTuple):
 
 
 def declared(record: Record) -> Declared:
-    """Return what the algorithm of a record declares, from the record or, of old ones, from a file.
+    """Return the declaration of a record's algorithm, from the record or, for old ones, a file.
 
-    A record of a step of a simulation declares that as its problem, whatever keeps the cells.
+    A simulation step declares that as its problem, whichever algorithm keeps the cells.
     """
     found = record.declared
     if found is None:
@@ -45,7 +45,7 @@ def declared(record: Record) -> Declared:
 def group(record: Record) -> EqualWork:
     """Return the group in which a record may be ranked.
 
-    Where particles have moved, a count that rebuilds does the same as an update.
+    After particles have moved, a count that rebuilds does the same work as an update.
     """
     found = declared(record)
     is_update = found.task == "count" and record.at("destination") is not None
@@ -53,7 +53,7 @@ def group(record: Record) -> EqualWork:
 
 
 def lost(record: Record) -> int:
-    """Return how much the answer of a record lacks; 0 of a complete one."""
+    """Return the number of items missing from a record's answer; 0 if complete."""
     loses = declared(record).loses
     found = record.outcome.get(loses) if loses else None
     return int(found) if isinstance(found, int | float) else 0
@@ -69,7 +69,7 @@ def _before(algorithm: str, form: str, is_step: bool) -> Declared:
 
 @cache
 def _overruled(found: Declared, algorithm: str) -> Declared:
-    """Return what an algorithm declares with what `legacy.toml` says in its place."""
+    """Return a declaration with overrides by `legacy.toml`."""
     for row in legacy()["overruled"]:
         said = {name: value for name, value in row.items() if name != "algorithm"}
         if row["algorithm"] == algorithm and said.get("task", found.task) == found.task:
@@ -79,24 +79,24 @@ def _overruled(found: Declared, algorithm: str) -> Declared:
 
 @cache
 def legacy() -> dict[str, Any]:
-    """Return what earlier results do not say of themselves; of each commit, the `versions`."""
+    """Return facts missing from earlier results, including the `versions` of each commit."""
     found = tomllib.loads(LEGACY.read_text(encoding="utf-8"))
     return found | {"versions": json.loads(VERSIONS.read_text(encoding="utf-8"))}
 
 
 def subject_of(record: Record) -> tuple[str, str, str]:
-    """Return what has a version: back end, algorithm, and workload or an empty name."""
+    """Return the subject of a version: back end, algorithm, and workload or an empty name."""
     return record.device, record.algorithm, record.at("workload") or ""
 
 
 def version_of(record: Record, environment: Mapping[str, Any]) -> str:
-    """Return the version of what a record timed, that of a third-party library included.
+    """Return the version of what a record timed, including that of a third-party library.
 
-    Two times of one version may be pooled, two of others never. It is what
-    `tools/record_versions.py` computed from the record's commit, else what `core/version.py` did
-    when it was made. Without either, it is of one version with what the same code measured.
+    Times of one version may be pooled, others never. It is computed by `tools/record_versions.py`
+    from the record's commit, or else was computed by `core/version.py` when the record was made.
+    Without either, the record shares a version with all measurements of the same code.
     """
-    own = record.version if "." in (record.version or "") else None  # the first hung on others
+    own = record.version if "." in (record.version or "") else None  # early ones depended on others
     if not environment["dirty"]:
         known = legacy()["versions"].get((environment["commit"] or "")[:7], {})
         own = known.get(" ".join(subject_of(record)).strip(), own)

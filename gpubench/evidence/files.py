@@ -1,4 +1,4 @@
-"""Which files among those that a user names hold what: results of studies, checks, ..."""
+"""Sort files given by a user by their contents: results of studies, checks, ..."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ACCOUNT = "simulation.json"
 
 
 def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> list[Results]:
-    """Read results files, and all that lie in and below folders, each once.
+    """Read results files, including those in and below folders, each once.
 
-    Other files of JSON in folders, such as accounts of simulations, are passed over. Raises
-    UserError for a file that is no results file, and for a folder without any; hint: the command
-    that makes some.
+    Other JSON files in folders, such as summaries of simulations, are ignored. Raises UserError for
+    a file that is not a results file, and for a folder without any; hint: the command that makes
+    some.
     """
     files = every_file(paths, "results of studies", hint, lambda file: kind_of(file) == "records")
     with no_collection():
@@ -34,7 +34,7 @@ def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> lis
 def every_file(
     paths: Iterable[Path], what: str, hint: str, keeps: Callable[[Path], bool] = lambda _: True
 ) -> list[Path]:
-    """Return files, and of those in and below folders what is kept, each once.
+    """Return the given files, and those in and below folders that `keeps` accepts, each once.
 
     Raises UserError for a folder without any.
     """
@@ -50,7 +50,7 @@ def every_file(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Pause the garbage collector, which would look through all that is read, again and again."""
+    """Pause the garbage collector, which would traverse all data read, again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -61,14 +61,14 @@ def no_collection() -> Iterator[None]:
 
 
 def below(path: Path) -> list[Path]:
-    """Return the files of JSON in and below a folder, see `only_ours`; of a file, that."""
+    """Return the JSON files in and below a folder, see `only_ours`; for a file, the file."""
     return only_ours(path.rglob("*.json*")) if path.is_dir() else [path]
 
 
 def kind_of(path: Path) -> str:
-    """Return ACCOUNT, which of KINDS a file holds, or "" for none; records, if it is unreadable.
+    """Return a file's kind: ACCOUNT, one of KINDS, or ""; records, if it is unreadable.
 
-    Reading it as what it is said to be says why it cannot be read.
+    Reading it as that kind then reports why it cannot be read.
     """
     if path.name.removesuffix(".gz") == ACCOUNT:
         return ACCOUNT
@@ -79,7 +79,7 @@ def kind_of(path: Path) -> str:
         except msgspec.ValidationError:
             return ""
         except msgspec.DecodeError:
-            peek = json.loads(content)  # files of other tools may hold NaN
+            peek = json.loads(content)  # files of other tools may contain NaN
     except (OSError, ValueError, RecursionError):
         return "records"
     return next((kind for kind in KINDS if isinstance(peek, dict) and kind in peek), "")

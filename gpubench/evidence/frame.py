@@ -1,4 +1,4 @@
-"""What was measured as one pandas data frame, a row a measurement.
+"""Measurements as one pandas data frame, one row per measurement.
 
 >>> import gpubench
 >>> times = gpubench.load("results/measured")
@@ -36,21 +36,20 @@ def load(*paths: str | Path) -> pd.DataFrame:
 def frame(results: Iterable[Results]) -> pd.DataFrame:
     """Return a data frame with a row for each measurement of each machine.
 
-    Times are in milliseconds: `median_ms` with the 95 % interval `low_ms` to `high_ms`, pooled
-    over `timings` of the newest `version` of what is timed, and widened such that it holds what a
-    later run would measure (`pooling`). `is_older`: the study has a newer version, of other inputs.
-    `rank` and `over_best` are among equal work on the same input in the same mode; what is wrong,
-    lost a part of its answer (`lost`) or was not timed has none. `is_first` says that none of two
-    or more is known to be faster. `device_rank`, `device_over_best` and `device_is_first` are the
-    same by device time: of each entrant its graph, or where no graph can hold it its launches,
-    compared with those of the fastest. `bound` is the least traffic over time, as a share of the
-    copy bandwidth.
+    Times are in milliseconds: `median_ms` with the 95 % interval `low_ms` to `high_ms`, pooled over
+    `timings` of the newest `version` of what is timed, and widened to cover what a later run would
+    measure (`pooling`). `is_older`: the study has a newer version, with other inputs. `rank` and
+    `over_best` are among equal work on the same input in the same mode; measurements that are
+    wrong, incomplete (`lost`) or untimed have none. `is_first`: of two or more, no other is known
+    to be faster. `device_rank`, `device_over_best` and `device_is_first` are the same by device
+    time: each entrant's graph, or its launches where no graph can hold it, compared with those of
+    the fastest. `bound` is the minimum traffic over time, as a fraction of the copy bandwidth.
     """
     return frame_of(race for each in by_device(results).values() for race in rank(pool(each)))
 
 
 def frame_of(ranked: Iterable[Sequence[Ranked]]) -> pd.DataFrame:
-    """Return the data frame of `frame` from what `rank` returns for each machine."""
+    """Return the data frame of `frame`, given the result of `rank` for each machine."""
     import pandas as pd
 
     rows = [row_of(each) for race in ranked for each in race]
@@ -99,7 +98,7 @@ def row_of(each: Ranked) -> dict[str, Any]:
 
 
 def command_of(record: Record) -> str:
-    """Return the command that measures the input of a record again."""
+    """Return the command that measures a record's input again."""
     ranks, per_cell = record.at("ranks"), record.at("per_cell")
     words = [] if ranks is None else ["mpirun", "-n", str(ranks)]
     words += ["gpubench", "run", record.study, "--device", record.device]

@@ -1,7 +1,7 @@
-"""What a record says of its input: a typed struct for each kind, made of the axes that it declares.
+"""A record's description of its input: a typed struct for each kind, made of its declared axes.
 
-A kind that the package does not have, because another package declares it, is read as its results
-describe it, so that reading them imports nothing.
+Kinds declared by another package are read as their results file describes them, so that reading
+imports nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from gpubench import problems
 from gpubench.core.recipe import DeclaredAxis, Words, required_axes
 from gpubench.evidence.bounds import HOOKS, Amount, Exact, Line, Name, Real, Scalar
 
-INPUTS = "inputs"  # how many take turns: an axis of every kind
+INPUTS = "inputs"  # how many alternate: an axis of every kind
 
-_LATE = "simulation"  # whose axes come behind that one, as they did when it was made
+_LATE = "simulation"  # kind whose axes come last, as when it was added
 
 
 class Input(ABC):
-    """The axes of an input, see `Axes`: what a record's field is declared to be."""
+    """The axes of an input, see `Axes`: the declared type of a record's field."""
 
     kind: str
     told: dict[str, Any]
@@ -32,10 +32,10 @@ class Input(ABC):
 
 
 class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a kind of input was asked for; its kind is the tag. Null axes are not written."""
+    """The requested axes of an input; its kind is the tag. Null axes are not written."""
 
     def __reduce__(self) -> Any:
-        return read, (msgspec.to_builtins(self),)  # no module has the class by its name
+        return read, (msgspec.to_builtins(self),)  # no module has the class under its name
 
     @property
     def kind(self) -> str:
@@ -52,7 +52,7 @@ class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
 
     @property
     def size(self) -> int | None:
-        """How many particles, records, ... there are: the first of its sizes."""
+        """The number of particles, records, ...: the first of its sizes."""
         known = problems.axes_by_kind()[self.kind]
         sizes = (n for n, each in known.items() if each.words and each.words.is_size)
         return next((getattr(self, name) for name in sizes), None)
@@ -72,7 +72,7 @@ class DescribedAxis(Struct, forbid_unknown_fields=True):
 
 
 def read(value: Any) -> Axes:
-    """Return the axes that plain JSON stands for; ValueError where it is none."""
+    """Convert plain JSON to axes; ValueError where that is impossible."""
     if not isinstance(value, dict) or not isinstance(kind := value.get("kind"), str):
         raise ValueError("Expected an object with its `kind`")
     own = problems.own_kinds()
@@ -87,7 +87,7 @@ HOOKS[Input] = read
 
 @cache
 def struct_of(kind: str) -> type[Axes]:
-    """Return the struct of a kind of the package."""
+    """Return the struct for a kind of the package."""
     cls = problems.own_kinds()[kind]
     required = required_axes(cls)
     fields = [
@@ -115,7 +115,7 @@ def _struct(kind: str, fields: Iterable[tuple[Any, ...]]) -> type[Axes]:
 def type_of(declared: DeclaredAxis) -> Any:
     """Return the type of an axis in a record.
 
-    It is wider than the schema of a study's file: names and sizes may come later.
+    It is wider than the study schema: names and sizes may be added later.
     """
     schema = declared.schema
     if declared.recorded != "":
@@ -137,7 +137,7 @@ def type_of(declared: DeclaredAxis) -> Any:
 
 
 def names() -> tuple[str, ...]:
-    """Return all axes of records in the order of columns."""
+    """Return all axes of records in column order."""
     return _names(problems.learnt())
 
 
@@ -152,14 +152,14 @@ def _names(learnt: int) -> tuple[str, ...]:
 
 
 def learn(described: Mapping[str, Mapping[str, DescribedAxis]]) -> None:
-    """Take note of kinds of another package as a results file describes them."""
+    """Register another package's kinds as described by a results file."""
     for kind, axes in described.items():
         words = {name: Words(**msgspec.structs.asdict(each)) for name, each in axes.items()}
         problems.learn(kind, {name: DeclaredAxis({}, each) for name, each in words.items()})
 
 
 def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return what a file says of those kinds that the package does not have."""
+    """Return a file's description of those kinds that the package does not have."""
     known = problems.kinds()
     found: dict[str, dict[str, Any]] = {}
     for kind in sorted({*kinds} & known.keys() - problems.own_kinds().keys()):
@@ -172,7 +172,7 @@ def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def kind_of(axes: tuple[str, ...]) -> str | None:
-    """Return the kind whose axes these are: of several, that which has those of the others."""
+    """Return the kind with these axes: of several, the one that has the axes of the others."""
     given = {*axes}
     named = [k for k in problems.own_kinds().values() if k.named_by in given]
     own = {k.kind: problems.recorded(k).keys() for k in named}

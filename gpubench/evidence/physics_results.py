@@ -1,4 +1,4 @@
-"""What checks found, on disk: values beside references, figures, and the machine."""
+"""Results of checks on disk: values with references, figures, and the machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpubench.evidence.bounds import Environment, Line, Ms, Name, Real, Size, Sl
 from gpubench.evidence.records import to_json
 from gpubench.evidence.results import free_file
 
-SIGMAS = 3  # standard errors that a value may lie beyond its tolerance
+SIGMAS = 3  # standard errors by which a value may exceed its tolerance
 DIGITS = 6
 POINTS = 200  # of a series, at most
 
@@ -25,7 +25,7 @@ Points = Annotated[Sequence[Real], Meta(min_length=2, max_length=POINTS)]
 
 
 class Reference(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a value should be, how far from it counts as the same, and the source."""
+    """The expected value, the tolerance, and the source."""
 
     value: Real
     tolerance: Size
@@ -35,8 +35,8 @@ class Reference(Struct, frozen=True, forbid_unknown_fields=True):
 class Finding(Struct, frozen=True):
     """One quantity that a check measured.
 
-    quantity: what it is and where it was read, in words, with its unit unless that is the fluid's.
-    error: its standard error; None for what is counted or computed and has none.
+    quantity: what was measured and where, in words, with its unit unless that is the fluid's.
+    error: its standard error; None for counted or computed values without one.
     reference: None where no value is known to compare it with.
     """
 
@@ -48,7 +48,7 @@ class Finding(Struct, frozen=True):
 
     @property
     def written(self) -> str:
-        """The value with its error, to the error's second digit; to four digits without."""
+        """The value with its error, to the error's second digit; to four digits without one."""
         if not self.error:
             return f"{self.value:.4g}"
         decimals = max(0, 1 - math.floor(math.log10(self.error)))
@@ -58,7 +58,7 @@ class Finding(Struct, frozen=True):
 
     @property
     def verdict(self) -> str:
-        """Say whether the value is that of the reference, as far as its error lets one tell."""
+        """Return whether the value agrees with its reference within its error."""
         if self.reference is None:
             return "recorded"
         beyond = abs(self.value - self.reference.value) - self.reference.tolerance
@@ -103,10 +103,10 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CheckRun(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one check found.
+    """The results of one check.
 
     setting: the sizes that it ran with, by name.
-    failure: why it came to no end, else None.
+    failure: why it did not complete, else None.
     """
 
     name: Name
@@ -124,7 +124,7 @@ class CheckRun(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a file: all checks of a family, once."""
+    """The content of a file: one run of all checks of a family."""
 
     family: Slug
     size: Literal["quick", "long"]
@@ -142,7 +142,7 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
         return not found & {"failed", "differs"}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the document of a file, numbers to six digits, each finding with its verdict."""
+        """Return the file's document, numbers to six digits, each finding with its verdict."""
         document: dict[str, Any] = json.loads(
             to_json(self), parse_float=lambda text: float(f"{float(text):.{DIGITS}g}")
         )
@@ -153,16 +153,16 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def save(found: CheckResults, path: Path) -> None:
-    """Write a file, whole or not at all; raises UserError where that cannot be done."""
+    """Write a file, complete or not at all; raises UserError if writing fails."""
     bounds.write(path, CheckResults, found.as_json(), "not what a file of checks holds")
 
 
 @contextmanager
 def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Iterator[Path]:
-    """Give folder/<machine>/<date>-<commit>-<family>.json, or -2, -3, ... where that is taken.
+    """Yield folder/<machine>/<date>-<commit>-<family>.json, or -2, -3, ... if that is taken.
 
-    The hash of the code stands in where there is no commit. No other process is given the same
-    path before the body of the `with` ends.
+    The hash of the code replaces a missing commit. No other process gets the same path before the
+    body of the `with` ends.
     """
     place = folder / str(environment["machine"])
     with Lock(place / ".lock"):
@@ -170,5 +170,5 @@ def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Iter
 
 
 def load(path: Path) -> CheckResults:
-    """Read a file; raises UserError where it is missing or no file of checks."""
+    """Read a file; raises UserError where it is missing or not a file of checks."""
     return bounds.read(path, CheckResults, "a file of gpubench checks")

@@ -1,9 +1,9 @@
-"""One time for each measurement: the only place that says which times count, and how far.
+"""One time for each measurement: the only module that decides which times count, and how.
 
 A *measurement* is one thing timed on one input in one mode on one machine: everything that
-identifies a record but the sweep of the study and the draw of the input. docs/measuring.md says
-which of its timings count, `Regimes` and `_spread` by what their interval is widened. A wrong
-answer counts before a time, a time before a failure, a failure before a skip.
+identifies a record except the sweep of the study and the draw of the input. docs/measuring.md says
+which of its timings count; `Regimes` and `_spread` determine how much their interval is widened. A
+wrong answer takes precedence over a time, a time over a failure, a failure over a skip.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from gpubench.evidence.results import Results
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-# Two timings of one measurement agree in these; their sweep, draw and back end may differ.
+# Timings of one measurement agree in these; their sweep, draw and back end may differ.
 AXES = ("study", "algorithm", "form", "parameters", "input", "inputs", "mode")
 _PLAIN_AXES = operator.attrgetter(*(n for n in AXES if n != "parameters"))
-STATUSES = ("wrong", "ok", "failed", "skipped")  # which of several counts
+STATUSES = ("wrong", "ok", "failed", "skipped")  # in order of precedence
 FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
 COVERED = 0.95
 
 
-# Launched from Python, work that takes the device less differs by up to 60 % between hosts, longer
-# work by 2 % (study again, three H100s, 01da479 and 03b39e8). As launched, twice as long is short.
+# Launched from Python, work of shorter device time differs by up to 60 % between hosts, longer by 2
+# % (study again, three H100s, 01da479 and 03b39e8). Launched times are compared with twice this.
 SHORT_MS = 0.1
 
 
 class Conditions(NamedTuple):
-    """What timings share that are off alike.
+    """Conditions shared by timings with the same systematic error.
 
     between: whether they are of several runs, on different days or devices. of: then an algorithm,
-    else a study; None for all of the machine.
+    else a study; None for the whole machine.
     """
 
     mode: str
@@ -52,14 +52,14 @@ class Conditions(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """One record, and the results file that it is from."""
+    """One record, and its results file."""
 
     record: AnyRecord
     results: Results
 
     @property
     def run(self) -> tuple[str, str | None]:
-        """The day and the device, in which runs differ that say how far apart runs are."""
+        """The day and the device: differences between such runs give the spread between runs."""
         environment = self.results.environment
         device = self.record.measured_on or environment["device"].get("uuid")
         return str(environment["started"])[:10], device
@@ -71,15 +71,14 @@ class Timing(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """All timings of one measurement that count, as one.
+    """All timings of one measurement that count, pooled.
 
-    record: the first of them with the pooled times in place of its own, in milliseconds.
-    results: the file that it is from. timings: those that were pooled, oldest first. replaced:
-    how many records of older code or of failed attempts do not count. spread: the half-width, as
-    a logarithm, by which the interval was widened; 0 where nothing is known of it. is_older:
-    whether the study has a newer version of what is timed, on other inputs. is_short: whether
-    launches from Python may decide on its time on some host. is_known: whether the interval holds
-    how far apart runs are.
+    record: the first of them with the pooled times replacing its own, in milliseconds. results: its
+    file. timings: those that were pooled, oldest first. replaced: number of records of older code
+    or of failed attempts, which do not count. spread: the half-width, as a logarithm, by which the
+    interval was widened; 0 if unknown. is_older: whether the study has a newer version of what is
+    timed, on other inputs. is_short: whether on some host launching from Python may dominate its
+    time. is_known: whether the interval includes the spread between runs.
     """
 
     record: AnyRecord
@@ -107,7 +106,7 @@ class MeasuredDevice(NamedTuple):
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return items by a key, both in the order in which they come."""
+    """Group items by a key; both stay in their order of occurrence."""
     found: dict[K, list[T]] = {}
     for item in items:
         found.setdefault(key(item), []).append(item)
@@ -125,12 +124,12 @@ def by_device(results: Iterable[Results]) -> dict[MeasuredDevice, list[Results]]
 
 
 def started(environment: Mapping[str, Any]) -> datetime:
-    """Return when a run began."""
+    """Return the start time of a run."""
     return datetime.fromisoformat(environment["started"])
 
 
 def pool(results: Iterable[Results], beside: Iterable[Results] = ()) -> list[Measurement]:
-    """Return the measurements of a machine. beside: what only says how far apart runs are."""
+    """Return a machine's measurements. beside: results used only for the spread between runs."""
     own = list(results)
     shown = {id(each) for each in own}
     found = pool_timings(timings_of([*own, *beside]))
@@ -138,20 +137,20 @@ def pool(results: Iterable[Results], beside: Iterable[Results] = ()) -> list[Mea
 
 
 def timings_of(results: Iterable[Results]) -> Iterator[Timing]:
-    """Yield what counts of each file, oldest first: of a failed attempt and its repetition that."""
+    """Yield each file's timings that count, oldest first: a retry supersedes a failed attempt."""
     for each in sorted(results, key=lambda each: started(each.environment)):
         latest = {record.key: record for record in each.records}
         yield from (Timing(record, each) for record in latest.values())
 
 
 def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
-    """Return the measurements that timings are of, which come oldest first; see `pool`."""
+    """Return the measurements of timings, given oldest first; see `pool`."""
     found: dict[tuple[Any, ...], list[Timing]] = {}
     newest: dict[tuple[str, ...], str] = {}
     for timing in timings:
         record = timing.record
         found.setdefault(key_of(record), []).append(timing)
-        if isinstance(record, Ok):  # others may not know of their library
+        if isinstance(record, Ok):  # others may lack the version of their library
             newest[record.study, *subject_of(record)] = timing.version
     counted = [_that_count(own) for own in found.values()]
     regimes = Regimes([timings for timings, _ in counted])
@@ -159,7 +158,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Return what a study's newest code timed, where that leaves more than one entrant."""
+    """Return the measurements of each study's newest code, if more than one entrant is left."""
     found: set[int] = set()
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
         newest = [each for each in own if not each.is_older]
@@ -170,12 +169,12 @@ def current(measured: Sequence[Measurement]) -> list[Measurement]:
 
 
 class Regimes:
-    """What regime timings are in, and by how much two timings in each differ, as a logarithm.
+    """Regimes of timings, and by how much, as a logarithm, two timings in each differ.
 
-    In 95 % of the cases that were repeated they differ by less than `spreads`; nothing is assumed
-    about the distribution. Between runs all pairs count, for all algorithms those of what the most
-    runs timed; so do two studies that timed the same. Of one run each timing counts with the next.
-    A regime with fewer than FEWEST_PAIRS pairs has no entry.
+    95 % of repeated timings differ by less than `spreads`, without assuming a distribution. Between
+    runs all pairs count, for all algorithms those of the subject timed by the most runs; so do two
+    studies that timed the same. Within one run each timing is paired with the next. A regime with
+    fewer than FEWEST_PAIRS pairs has no entry.
     """
 
     def __init__(self, measured: Sequence[Sequence[Timing]]) -> None:
@@ -195,7 +194,7 @@ class Regimes:
         ]
 
     def is_short(self, record: Record) -> bool:
-        """Say whether launches from Python may decide on a time on some host."""
+        """Return whether on some host launching from Python may dominate a time."""
         device_ms = self._device_ms.get(key_of(record)[:-1])
         return (record.median_ms or 0) / 2 < SHORT_MS if device_ms is None else device_ms < SHORT_MS
 
@@ -216,7 +215,7 @@ class Regimes:
                 if not regime.between or regime.of or runs == most:
                     pairs.setdefault(regime, []).extend(apart if regime.between else near)
                     seen[regime] = max(runs, seen.get(regime, 0)) if regime.between else 1
-        # Other studies draw other particles, and have other work in turns.
+        # Other studies draw other particles, and alternate with other work.
         for several in grouped(timed, lambda each: _work(each[0][0])).values():
             means = [np.log([t.record.median_ms or 1 for t in own]).mean() for own, _ in several]
             apart = [abs(b - a) for a, b in itertools.combinations(means, 2)]
@@ -231,38 +230,38 @@ class Regimes:
 
 
 def _work(timing: Timing) -> tuple[Any, ...]:
-    """Return what two studies have in common that time the same: all of `key_of` but the study."""
+    """Return the fields shared by studies that time the same: all of `key_of` but the study."""
     parameters, _, *rest = key_of(timing.record)
     return parameters, *rest, timing.version
 
 
 def _few(runs: int) -> float:
-    """Return by how much the spread between so few runs may be too small; 1 of one run alone.
+    """Return the factor by which the spread between few runs may be too small; 1 for one run.
 
-    The times of a run are off together: on an H100, the 66 small ones of a run tell as much about
-    other runs as some 4 independent ones. So it is Student's quantile of 95 % over the normal one,
-    with 4 degrees of freedom for each run but the first (Abramowitz and Stegun, 26.7.5).
+    The times of a run share an error: on an H100, the 66 small ones of a run say as much about
+    other runs as about 4 independent ones. So the factor is Student's 95 % quantile over the normal
+    one, with 4 degrees of freedom for each run but the first (Abramowitz and Stegun, 26.7.5).
     """
     freedom = 4 * (runs - 1)
     return 1 + 1.21 / freedom + 1.44 / freedom**2 if freedom else 1.0
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
-    """Return what identifies the measurement of a record: the values of AXES."""
+    """Return the identity of a record's measurement: the values of AXES."""
     return hashable(record.parameters), *_PLAIN_AXES(record)
 
 
 def hashable(value: Any) -> Any:
-    """Return the value of a field, lists and objects as tuples."""
+    """Return a field's value with lists and objects as tuples."""
     if isinstance(value, dict):
         return tuple(sorted(value.items()))
     return tuple(value) if isinstance(value, list) else value
 
 
 def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
-    """Return those of the newest code with the status that counts, and how many others do not."""
+    """Return the timings of the newest code with the status that counts; count the others."""
     settled = [timing for timing in timings if not is_waiting(timing.record)] or [timings[-1]]
-    last = settled[-1].version  # where it was skipped, perhaps without its library
+    last = settled[-1].version  # of skipped ones it may lack the library
     newest = next((t.version for t in settled[::-1] if t.version.startswith(f"{last} ")), last)
     of_newest = (each for each in settled if each.version in (last, newest))
     by_status = grouped(of_newest, lambda each: each.record.status)
@@ -286,7 +285,7 @@ def _pooled(
     if not times or min(t.median_ms for t in times) <= 0 or (n == 1 and not spread):
         return Measurement(first.record, first.results, timings, replaced, 0.0, *known)
     center = sum(math.log(t.median_ms) for t in times) / n
-    # Half-widths of independent timings add up as the squares do.
+    # Half-widths of independent timings add in quadrature.
     below = _half_width([(t.median_ms, t.ci95_low_ms) for t in times])
     above = _half_width([(t.ci95_high_ms, t.median_ms) for t in times])
     median_ms = math.exp(center) if n > 1 else times[0].median_ms
@@ -302,11 +301,11 @@ def _pooled(
 
 
 def _spread(timings: Sequence[Timing], regimes: Regimes) -> tuple[float, bool]:
-    """Return by what the interval of pooled timings is widened, and if that is between runs.
+    """Return by how much to widen pooled timings' interval, and whether that is between runs.
 
-    A single timing and a later one differ by the spread between runs; of the mean of n runs,
-    which is off by less, a later one differs by sqrt((1 + 1/n) / 2) times that. Of one run alone,
-    known is only how far its timings, or two studies of it, are off, by 1 / sqrt(2) times that.
+    A single timing and a later one differ by the spread between runs. The mean of n runs has a
+    smaller error: a later timing differs from it by sqrt((1 + 1/n) / 2) times that. With one run,
+    only the error of its timings, or of two studies in it, is known: their spread over sqrt(2).
     """
     known = [regimes.spreads.get(each) for each in regimes.of(timings)] or [None] * 4
     between = max((each for each in known[2:] if each is not None), default=None)

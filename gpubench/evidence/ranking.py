@@ -1,8 +1,8 @@
-"""Ranks among measurements of equal work, and what a single choice costs over many inputs.
+"""Ranks among measurements of equal work, and the cost of a single choice over many inputs.
 
 Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked: in
 each mode, and by device time, as docs/measuring.md says. All that are not known to be slower share
-the first place.
+first place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpubench.evidence.records import AnyRecord, Ok, Record
 
 
 class Variant(NamedTuple):
-    """What is compared on one input: a variant of an algorithm, with its parameters by name."""
+    """An entrant on one input: a variant of an algorithm, with its parameters by name."""
 
     algorithm: str
     form: str
@@ -30,18 +30,18 @@ class Variant(NamedTuple):
 
     @classmethod
     def of(cls, record: Record) -> Variant:
-        """Return the subject of a record."""
+        """Return the variant of a record."""
         return cls(record.algorithm, record.form, hashable(record.parameters))
 
     @property
     def label(self) -> str:
-        """Its name for people."""
+        """Its display name."""
         given = ", ".join(f"{name}={value:g}" for name, value in self.parameters)
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
-SIMPLER = 1.05  # what two choices must save, in the worst case or on average
-MODES = ("graph", "hot", "cold")  # the nearer to device time, the earlier
+SIMPLER = 1.05  # two choices must be cheaper by this, in the worst case or on average
+MODES = ("graph", "hot", "cold")  # nearest to device time first
 _INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
 
@@ -52,7 +52,7 @@ def timed(record: Ok) -> Timed:
 
 
 def unranked(record: AnyRecord) -> tuple[str, str] | None:
-    """Return the status and the reason of what has no time for all of the work; else None."""
+    """Return the status and reason of a record without a time for all of the work; else None."""
     if not isinstance(record, Ok):
         return record.status, record.reason
     if missing := lost(record):
@@ -61,15 +61,15 @@ def unranked(record: AnyRecord) -> tuple[str, str] | None:
 
 
 def may_rank(record: AnyRecord) -> TypeGuard[Ok]:
-    """Say whether a record has a time for all of the work: right, complete, and measurable."""
+    """Return whether a record has a time for all of the work: right, complete, and measurable."""
     return unranked(record) is None
 
 
 class Standing(NamedTuple):
     """A place among equal work on one input. rank: 1 for the fastest. ratio: over its time.
 
-    time: by which it is ranked; of what was launched among graphs, the fastest graph's times the
-    ratio of their launched times. is_first: no other is known to be faster, and there is another.
+    time: the one ranked; for plain launches among graphs, the fastest graph's time multiplied by
+    the ratio of their launched times. is_first: it has rivals, none of them known to be faster.
     """
 
     rank: int
@@ -81,8 +81,8 @@ class Standing(NamedTuple):
 class Ranked(NamedTuple):
     """One measurement among others.
 
-    in_mode: where it stands among those timed in its mode; by_device_time: among all, of whose
-    modes each has the one that comes nearest. None where it may not be ranked.
+    in_mode: its place among those timed in its mode; by_device_time: its place among all, each in
+    the mode nearest to device time. None where it may not be ranked.
     """
 
     measurement: Measurement
@@ -94,7 +94,7 @@ class Ranked(NamedTuple):
 def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
     """Rank measurements within each group, input and mode, fastest first, unranked ones last.
 
-    What is wrong in one mode has a rank in none, nor has what older code timed beside newer.
+    An algorithm wrong in one mode is ranked in none; older code is not ranked with newer.
     """
     bad = (each for each in measured if each.record.status == "wrong")
     wrong = {_values(each, _SUBJECT_AND_INPUT) for each in bad}
@@ -139,7 +139,7 @@ def _standings(times: Mapping[Variant, Timed]) -> dict[Variant, Standing]:
 def _device_times(
     by_mode: Mapping[str, Mapping[Variant, Timed]],
 ) -> tuple[dict[Variant, str], dict[Variant, Timed]]:
-    """Return in which mode each entrant is ranked by device time, and the time that stands for it.
+    """Return the mode in which each entrant is ranked by device time, and its time there.
 
     An entrant that has no mode in common with the fastest has none.
     """
@@ -159,9 +159,9 @@ def _device_times(
 
 
 class Rule(NamedTuple):
-    """One thing up to a size, and another above; up_to: None for one thing at every size.
+    """One choice up to a size, and another above; up_to: None for one choice at every size.
 
-    costs: its time over the best of each input, in the order of the sizes.
+    costs: its time over the best of each input, in order of size.
     """
 
     first: str
@@ -171,15 +171,15 @@ class Rule(NamedTuple):
 
     @property
     def price(self) -> tuple[float, float]:
-        """What it costs in the worst case, then on average; the lower the better."""
+        """Its cost in the worst case, then on average; lower is better."""
         return round(float(self.costs.max()), 3), float(np.log(self.costs).sum())
 
 
 def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[Rule]:
-    """Return what taking each thing everywhere costs, the cheapest first.
+    """Return the cost of each choice if used everywhere, cheapest first.
 
-    times: of each input, its size and the time of each thing there, sizes ascending. Only things
-    that were timed on every input compete.
+    times: of each input, its size and the time of each choice, sizes ascending. Only choices that
+    were timed on every input compete.
     """
     costs: dict[str, list[float]] = {}
     for _, by_thing in times:
@@ -195,9 +195,9 @@ def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[R
 
 
 def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
-    """Return the cheapest rule of one line: two parted by a size, where that pays, else a single.
+    """Return the cheapest rule: two choices divided by a size, where that pays, else a single one.
 
-    sizes: of the inputs that the costs of the choices are over, ascending.
+    sizes: of the inputs in the choices' costs, ascending.
     """
     pairs = (_parted(one, other, sizes) for one, other in itertools.permutations(singles, 2))
     best = min([singles[0], *(pair for pair in pairs if pair)], key=lambda rule: rule.price)
@@ -207,8 +207,8 @@ def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
 
 
 def _parted(few: Rule, many: Rule, sizes: Sequence[float]) -> Rule | None:
-    """Return the cheapest rule of two single choices; None where there is one size only."""
-    last = np.flatnonzero(np.diff(sizes))  # of each size but the largest
+    """Return the cheapest rule of two single choices; None if there is only one size."""
+    last = np.flatnonzero(np.diff(sizes))  # last input of each size but the largest
     if not len(last):
         return None
     worst = np.maximum(

@@ -1,4 +1,4 @@
-"""Records: what one subject on one input in one mode came to, typed by its status."""
+"""Records: the result of one subject on one input in one mode, typed by its status."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Clock = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
 class Declared(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an algorithm declares of a form; see `Algorithm.declared` in core/contracts.py.
+    """An algorithm's declaration of a variant; see `Algorithm.declared` in core/contracts.py.
 
-    problem: what is asked; None where it is not declared. task: how far a search goes. answer: its
-    kind. replaces: of an update, the full build of what it updates. loses: the outcome that
-    counts what the answer lacks. library_part: what of the work is a library's, where the rest is
-    ours.
+    problem: the problem it solves; None if not declared. task: the extent of a search. answer: its
+    kind. replaces: for an update, the full build that it replaces. loses: the outcome that counts
+    missing items of the answer. library_part: the part of the work done by a library, where the
+    rest is ours.
     """
 
     problem: Name | None
@@ -39,20 +39,20 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="status"):
-    """What all records have.
+    """The fields of all records.
 
-    input: what was asked for, by its kind, see `inputs.py`. drawn: what is known of it beside its
-    axes, e.g. the cells of its grid. inputs: how many took turns in the samples; None for one.
+    input: the request, by its kind, see `inputs.py`. drawn: known values besides its axes, e.g. the
+    cells of its grid. inputs: how many alternated in the samples; None for one.
     throttled_ms: samples set aside, because the device was throttled while they were taken.
-    remarks: what is unusual about the samples. stopped: why no more were taken. clocks_sm_mhz: the
+    remarks: unusual features of the samples. stopped: why sampling stopped. clocks_sm_mhz: the
     lowest and highest read between them. steps: of a simulation in one launch; times are of one
     step. phases_ms: of a step, with events between them and without a graph. peak_bytes: the most
     memory that a library took for itself, without positions, where not all is workspace_bytes.
     first_call_ms: time on the host to make the algorithm, load its input and launch it for the
     first time. library: name and version of the third-party package; None for our own.
     measured_on: UUID of the GPU, or the OpenCL device, in a run spread over several. version: of
-    what is timed, see core/version.py. outcome: what the launch reports beside its answer. What
-    is None by default came later than other fields.
+    what is timed, see core/version.py. outcome: values reported beside the answer. Fields with a
+    default of None were added later.
     """
 
     status: ClassVar[Status]
@@ -109,7 +109,7 @@ class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_
 
     @property
     def axes(self) -> dict[str, Any]:
-        """The value on every axis there is, in the order of columns; None where it has none."""
+        """The value on every existing axis, in column order; None for axes it lacks."""
         told = {INPUTS: self.inputs} | ({} if self.input is None else self.input.told)
         return {name: told.get(name) for name in inputs.names()}
 
@@ -126,7 +126,7 @@ class Ok(Record, frozen=True, tag="ok"):
 
 
 class Untimed(Record, frozen=True):
-    """What has no time, and why."""
+    """A result without a time, and the reason."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=100_000)]
     samples_ms: None
@@ -143,30 +143,30 @@ class Wrong(Untimed, frozen=True, tag="wrong"):
 
 
 class Failed(Untimed, frozen=True, tag="failed"):
-    """No answer: something was raised, or a process died."""
+    """No answer: an exception was raised, or a process died."""
 
     status = "failed"
 
 
 class Skipped(Untimed, frozen=True, tag="skipped"):
-    """What this device, this run or this machine cannot do."""
+    """Impossible on this device, in this run or on this machine."""
 
     status = "skipped"
 
 
 AnyRecord: TypeAlias = Ok | Wrong | Failed | Skipped
-# As they stand in a file.
+# In the order of a file.
 HEADER = tuple(
     each
     for name in Record.__struct_fields__
     for each in ((name, "status") if name == "mode" else (name,))
 )
-_SHARED = frozenset({"parameters", "outcome"})  # objects, which are never null
-# What makes two records the same work on the same input, beside the axes of the input.
+_SHARED = frozenset({"parameters", "outcome"})  # JSON objects, which are never null
+# Fields that, with the axes of the input, identify the same work on the same input.
 _BESIDE = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "mode", "input_hash", "seed",
 )  # fmt: skip
-# Axes that a key has even where they are null: those of the first version.
+# Axes that a key includes even if null: those of the first version.
 _FIRST = (
     "particles", "per_cell", "cells", "distribution", "order", "moved", "destination", "periodic",
     "records", "kept", "record_bytes", "nulls",
@@ -180,7 +180,7 @@ def as_json(record: Record | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgraded(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's fields as they are now: in schema 1 the axes stood beside the others.
+    """Convert a record's fields to the current schema: in schema 1, axes were among the fields.
 
     Raises ValueError where no kind of input has the axes.
     """
@@ -199,10 +199,9 @@ def upgraded(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record_of(fields: AnyRecord | Mapping[str, Any]) -> AnyRecord:
-    """Return the record that plain JSON stands for; fields that it does not know are left out.
+    """Convert plain JSON to a record, ignoring unknown fields.
 
-    Such fields are those of a later version of the package. Raises ValueError for what no record
-    can be.
+    These are from a later version of the package. Raises ValueError for an impossible record.
     """
     if isinstance(fields, AnyRecord):
         return fields
@@ -216,9 +215,9 @@ def make_record(**fields: Any) -> AnyRecord:
     """Return a complete record from the fields given; the others are null, or {} for objects.
 
     Takes any field but `key`, which is computed. NumPy scalars and arrays become plain numbers and
-    lists; of a reason, what no file of text can hold is escaped. Raises ValueError for what no
-    record can be: an unknown field, a status `ok` without its times, any other status with a time
-    or without a reason.
+    lists; in a reason, characters that text files cannot hold are escaped. Raises ValueError for an
+    impossible record: an unknown field, a status `ok` without its times, any other status with a
+    time or without a reason.
     """
     complete = {name: {} if name in _SHARED else None for name in HEADER} | upgraded(fields)
     if isinstance(reason := complete["reason"], str):
@@ -233,10 +232,10 @@ def make_record(**fields: Any) -> AnyRecord:
 
 
 def record_key(**identity: Any) -> str:
-    """Return the key of a record, 16 hex digits, from what `identity_of` returns.
+    """Return the key of a record, 16 hex digits, from the result of `identity_of`.
 
-    Equal numbers give equal keys whatever their type. Axes that are null may be missing. Raises
-    TypeError for another value that is missing or does not belong.
+    Equal numbers give equal keys whatever their type. Null axes may be omitted. Raises TypeError
+    for any other missing value, and for unknown ones.
     """
     allowed = {*_BESIDE, "cells", *inputs.names()}
     kind = identity.pop("kind", None)
@@ -253,7 +252,7 @@ def record_key(**identity: Any) -> str:
 
 
 def identity_of(record: Record) -> dict[str, Any]:
-    """Return what makes it the same work on the same input: see `record_key`."""
+    """Return the fields that identify the same work on the same input: see `record_key`."""
     beside = {name: getattr(record, name) for name in _BESIDE}
     own = {} if record.input is None else record.input.told
     return beside | (record.drawn or {}) | own | {INPUTS: record.inputs, "kind": record.kind}
@@ -262,7 +261,7 @@ def identity_of(record: Record) -> dict[str, Any]:
 def waits_for(study: str, ranks: int | None) -> str:
     """Return the reason of a record that only a run with another number of ranks can measure.
 
-    ranks: those that it takes; None for one.
+    ranks: the number required; None for one.
     """
     if ranks is None:
         return f"is measured by one rank: gpubench run {study}"
@@ -270,24 +269,24 @@ def waits_for(study: str, ranks: int | None) -> str:
 
 
 def is_waiting(record: Record) -> bool:
-    """Say whether a record waits for a run with another number of ranks."""
+    """Return whether a record waits for a run with another number of ranks."""
     return record.status == "skipped" and record.reason == waits_for(
         record.study, record.at("ranks")
     )
 
 
 def is_settled(record: Record) -> bool:
-    """Say whether a record is not measured again: not what failed, and not what is waiting."""
+    """Return whether a record needs no new measurement: neither failed nor waiting."""
     return record.status != "failed" and not is_waiting(record)
 
 
 def to_json(value: object) -> str:
-    """Return one line of JSON; NumPy's values as plain ones, NaN refused with ValueError."""
+    """Return one line of JSON; NumPy values become plain ones, NaN raises ValueError."""
     return json.dumps(value, allow_nan=False, ensure_ascii=False, default=plain)
 
 
 def plain(value: object) -> object:
-    """Return what of NumPy or of ours is no plain value as one; raises TypeError for all else."""
+    """Convert a value of NumPy or of our types to a plain one; raises TypeError for others."""
     if hasattr(value, "tolist"):  # of NumPy, which is slow to import
         return value.tolist()
     if isinstance(value, Struct):

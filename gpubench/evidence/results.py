@@ -1,4 +1,4 @@
-"""Results on disk: whole files that grow by records, read without any device."""
+"""Results on disk: complete files that grow by records, readable without a device."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gpubench.evidence.bounds import SUFFIXES, Environment, Name
 from gpubench.evidence.inputs import DescribedAxis, description, learn
 from gpubench.evidence.records import AnyRecord, Record, as_json, is_settled, to_json, upgraded
 
-# What must agree for new records to join those of an older file, see `first_difference`.
+# Must agree for new records to be added to an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
-# Hosts that are alike keep some pages more or fewer to themselves.
+# Relative tolerance: similar hosts reserve slightly different amounts of memory.
 SAME_MEMORY = 0.01
 
 
 class _ResultsFile(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2):
-    """A results file. study: the text of the study's file, where the package does not ship it.
+    """A results file. study: the text of the study's file, unless the package ships it.
 
     kinds: the axes of inputs that the package does not have.
     """
@@ -41,7 +41,7 @@ class _ResultsFile(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2
 
 
 class _OldRecord(ABC):
-    """A record with its axes beside the other fields, which is read as what it is now."""
+    """A record with its axes among the other fields, upgraded when read."""
 
     key: str
 
@@ -70,9 +70,9 @@ class Results:
 
 
 def load(path: Path) -> Results:
-    """Read one results file; fields that came later than a record are null in it.
+    """Read one results file; fields that are newer than a record are null in it.
 
-    Raises UserError where it is missing, unreadable, no JSON, or no results file.
+    Raises UserError where it is missing, unreadable, not JSON, or not a results file.
     """
     kind: Any = _ResultsFile | _Schema1
     found: _ResultsFile = bounds.read(path, kind, "a gpubench results file")
@@ -81,7 +81,7 @@ def load(path: Path) -> Results:
 
 
 def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """Say what forbids that records of two environments stand in one file; None if nothing does."""
+    """Return the first difference that keeps two environments out of one file, or None."""
     for condition in SAME_CONDITIONS:
         a, b = one.get(condition), other.get(condition)
         if isinstance(a, dict) and isinstance(b, dict):
@@ -99,20 +99,19 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
 class Store(AbstractContextManager["Store"]):
     """A results file that grows.
 
-    Each `add` replaces the file by a longer one in a single step, so that a kill at any time
-    leaves a whole file. Records that are there are never altered. One store at a time may have a
-    file: until `close`, or the end of the process, another is refused.
+    Each `add` replaces the file by a longer one in a single step, so that a kill at any time leaves
+    a complete file. Existing records are never altered. A file has one store at a time: until
+    `close`, or the end of the process, another is rejected.
 
-    path: the file; made by the first `add`. If it is there, it is continued under the
-        environment that it holds.
+    path: the file, created by the first `add`. An existing file is continued under its own
+        environment.
     environment: of the run; used for a new file.
-    text: of the study's file, where the package does not ship it; it replaces that of an earlier
-        run.
+    text: of the study's file, unless the package ships it; it replaces that of an earlier run.
     done: keys of the records that are settled, see `is_settled`.
     begins_anew: why `open` did not continue the newest file of the same code, or None.
 
-    Raises UserError for a file that is compressed, no results file or that of another store,
-    ValueError for an environment that no file can hold.
+    Raises UserError for a file that is compressed, not a results file or in use by another store,
+    ValueError for an invalid environment.
     """
 
     def __init__(self, path: Path, environment: Mapping[str, Any], text: str | None = None) -> None:
@@ -140,7 +139,7 @@ class Store(AbstractContextManager["Store"]):
         self.done = {record.key for record in existing.records if is_settled(record)}
 
     def close(self) -> None:
-        """Leave the file to others."""
+        """Release the file for other stores."""
         self._lock.release()
 
     def __exit__(self, *_: object) -> None:
@@ -157,10 +156,10 @@ class Store(AbstractContextManager["Store"]):
     ) -> Store:
         """Continue this machine's results of a study, or start new ones.
 
-        The file is folder/<machine>/<date>-<commit>-<study>.json, with the code's hash where
-        there is no commit, and -2, -3, ... where that name is taken. One that is not compressed
-        is continued if it was made by the same code, libraries, device and host, whatever its date;
-        none, where the study begins anew.
+        The file is folder/<machine>/<date>-<commit>-<study>.json, with the code's hash in place of
+        a missing commit, and -2, -3, ... if that name is taken. An uncompressed file is continued
+        if it was made by the same code, libraries, device and host, whatever its date; none is, if
+        the study always starts a new file.
         """
         plain = _plain(environment)
         place = folder / plain["machine"]
@@ -173,10 +172,10 @@ class Store(AbstractContextManager["Store"]):
             store.close()  # another process has taken that name meanwhile
 
     def add(self, records: Iterable[AnyRecord | Mapping[str, Any]]) -> None:
-        """Append records, in one step for all of them.
+        """Append records, all in one step.
 
-        Raises ValueError for what is no record, and UserError where the file cannot be written or
-        another process changed it; then file and store stay as they were.
+        Raises ValueError for an invalid record, and UserError where the file cannot be written or
+        another process changed it; then file and store are unchanged.
         """
         texts = [to_json(as_json(record)) for record in records]
         new = [bounds.checked(AnyRecord, json.loads(text), "not a valid record") for text in texts]
@@ -198,17 +197,17 @@ class Store(AbstractContextManager["Store"]):
 
 
 def _plain(environment: Mapping[str, Any]) -> Environment:
-    """Return an environment in plain JSON types; raises ValueError where it is none."""
+    """Return an environment in plain JSON types; raises ValueError if it is invalid."""
     plain = json.loads(to_json(environment))
     found: Environment = bounds.checked(Environment, plain, "not a valid environment")
     return found
 
 
 def free_file(place: Path, environment: Mapping[str, Any], what: str) -> Path:
-    """Return <date>-<commit>-<what>.json of a folder, or ...-2.json and so on where it is taken.
+    """Return <date>-<commit>-<what>.json of a folder, or ...-2.json and so on if it is taken.
 
-    By a compressed file, too. what: a study, or a family of workloads. Where there is no commit,
-    the hash of the code is in its place.
+    A compressed file counts as well. what: a study, or a family of workloads. The hash of the code
+    replaces a missing commit.
     """
     code = (environment["commit"] or environment["code_hash"])[:7]
     stem = f"{environment['started'][:10]}-{code}-{what}"
@@ -231,9 +230,9 @@ def files_of(place: Path, study: str) -> list[Path]:
 def _path_for(
     place: Path, study: str, environment: Mapping[str, Any], anew: bool
 ) -> tuple[Path, str | None]:
-    """Return the file of a machine's folder that a run may continue, else a name that is free.
+    """Return the file of a machine's folder that a run may continue, else an unused name.
 
-    Then it is also said why the newest file of the same code is not continued, if there is one.
+    In the latter case, also why the newest file of the same code, if any, is not continued.
     """
     why = None
     for path in () if anew else reversed(files_of(place, study)):
@@ -261,7 +260,7 @@ def _version(path: Path) -> tuple[int, int] | None:
 def _document(
     environment: Mapping[str, Any], lines: Iterable[str], study: str | None, kinds: dict[str, Any]
 ) -> str:
-    """Return the text of a results file: one record a line, for readable diffs."""
+    """Return the text of a results file: one record per line, for readable diffs."""
     header = json.dumps(environment, indent=2, ensure_ascii=False)
     text = "" if study is None else f'"study": {to_json(study)},\n'
     records = ",\n".join(lines)

@@ -1,6 +1,6 @@
-"""How a study has samples taken: in which mode, and when there are enough.
+"""Sampling modes and budgets of a study: how samples are taken, and how many.
 
-Apart from `sampling`, so that reading a study imports no statistics.
+Separate from `sampling`, so that reading a study imports no statistics.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Mode = Literal["cold", "hot", "graph"]
 class Budget:
     """When to stop sampling a task.
 
-    seconds_per_task: device time, including what makes each sample cold or hot.
-    min_samples: taken in any case, also where that costs more time. From 6 on, the interval
-        of the median is a true 95 % interval.
+    seconds_per_task: device time, including the lead-in that makes each sample cold or hot.
+    min_samples: always taken, even if over time. From 6 on, the interval of the median is a true 95
+        % interval.
     max_samples: never exceeded.
-    relative_half_width: narrow enough: of the ratio to what a task is compared with, or of its
-        own median where there is nothing to compare.
-    max_batch: the most calls of the work in one sample, but for a whole turn of all its inputs.
-    most_over_fastest: a task that takes more than so many times as long as the fastest that it is
-        compared with is left out where `min_samples` of it would far outlast its time.
+    relative_half_width: narrow enough: of the ratio to the task's reference, or of its own median
+        without a reference.
+    max_batch: maximum calls of the work in a sample, except to complete a turn of all inputs.
+    most_over_fastest: a task slower than the fastest it is compared with by more than this factor
+        is left out, if `min_samples` of it would far exceed its time.
     """
 
     seconds_per_task: float = 0.25

@@ -1,4 +1,4 @@
-"""The clock: everything else in the package that needs the time asks here."""
+"""The package's only access to the clock."""
 
 import time
 from collections.abc import Callable
@@ -9,19 +9,19 @@ T = TypeVar("T")
 
 
 def now() -> float:
-    """Return seconds on a clock that never goes back; only differences mean anything."""
+    """Return seconds on a monotonic clock; only differences are meaningful."""
     return time.perf_counter()
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """Do some work; return what it returns and the seconds that it took on the host's clock."""
+    """Do some work; return its result and its duration in seconds by the host's clock."""
     begin = now()
     result = work()
     return result, now() - begin
 
 
 class Deadline:
-    """A moment so many seconds from now."""
+    """A moment, given as a number of seconds from now."""
 
     def __init__(self, seconds: float) -> None:
         self._end = now() + seconds

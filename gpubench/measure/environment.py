@@ -1,4 +1,4 @@
-"""The environment record: on what machine, with what code, and how fast the memory copies."""
+"""The environment record: machine, code version, and copy bandwidth."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MIB = 1 << 20
 REPEATS = 11
 EMPTY_SAMPLES = 25
 
-# Under what names the libraries that can change a time are installed: the first found counts.
+# Distribution names of libraries that can change a time; the first one installed counts.
 LIBRARIES = {
     "numpy": ("numpy",),
     "scipy": ("scipy",),
@@ -45,8 +45,8 @@ SOURCE_SUFFIXES = {".py", ".toml", ".json", ".cu", ".cuh", ".cl", ".h"}
 def environment(device: Device) -> dict[str, Any]:
     """Describe machine, device, libraries and code, as a results file holds them.
 
-    Measures the copy bandwidth and the time of an empty sample on the way, which takes up
-    to about a second on a CPU. Raises OutOfMemory where the device has no room for the copy.
+    This measures the copy bandwidth and the time of an empty sample, which takes up to about a
+    second on a CPU. Raises OutOfMemory where the device has no room for the copy.
     """
     return {
         **conditions(device),
@@ -57,7 +57,7 @@ def environment(device: Device) -> dict[str, Any]:
 
 
 def conditions(device: Device) -> dict[str, Any]:
-    """Describe machine, device, libraries and code; measure nothing."""
+    """Describe machine, device, libraries and code, without measuring."""
     commit, dirty = commit_of(paths.repository())
     return {
         "machine": machine(device.name, device.is_cpu),
@@ -73,7 +73,7 @@ def conditions(device: Device) -> dict[str, Any]:
 
 
 def _added() -> dict[str, Any]:
-    """Return what was added from outside the package, and the code of each; nothing without any."""
+    """Return the plugins and the code of each; an empty dictionary without any."""
     additions = plugins.additions()
     if not additions:
         return {}
@@ -88,7 +88,7 @@ def _added() -> dict[str, Any]:
 def _code_of(files: Sequence[Path]) -> tuple[str | None, bool | None]:
     """Return the commit of files in a repository, and whether they differ from it.
 
-    None for both if git does not know them.
+    None for both if they are not in git.
     """
     names = [str(path) for path in files]
     if not files or not git(files[0].parent, "ls-files", "--", *names):
@@ -109,12 +109,12 @@ def machine(device_name: str, is_cpu: bool) -> str:
 def code_hash() -> str:
     """Return the SHA-256 over the sources of the package and the kernels, 16 hex digits.
 
-    What was added from outside counts. The same for a checkout and for the wheel built from it.
+    Includes plugins. The same for a checkout and for the wheel built from it.
     """
     return _hash_of(paths.PACKAGE, paths.kernel_folder(), plugins.additions())
 
 
-@cache  # a process keeps the sources that it began with
+@cache  # the process keeps running the sources it started with
 def _hash_of(package: Path, kernels: Path, additions: tuple[plugins.Addition, ...]) -> str:
     digest = hashlib.sha256()
     for name, path in sorted(_sources(package, kernels, additions)):
@@ -125,12 +125,11 @@ def _hash_of(package: Path, kernels: Path, additions: tuple[plugins.Addition, ..
 
 
 def copy_bandwidth_gb_s(device: Device) -> float | None:
-    """Measure the bandwidth of a device-to-device copy in 10^9 bytes read and written a second.
+    """Measure the device-to-device copy bandwidth, in 10^9 bytes read and written per second.
 
-    The best of several, as in STREAM: it stands for what the memory can do, not for what it
-    did on average. Arrays of 1 GiB on a GPU; on a CPU four times the cache, between 64 and
-    256 MiB; never more than an eighth of the memory. None where the device's clock is too
-    coarse to see the copy.
+    The best of several, as in STREAM: it represents what the memory can do, not its average. Arrays
+    of 1 GiB on a GPU; on a CPU four times the cache, between 64 and 256 MiB; never more than an
+    eighth of the memory. None where the device's clock is too coarse to time the copy.
     """
     size = min(max(4 * device.cache_bytes, 64 * MIB), 256 * MIB) if device.is_cpu else 1024 * MIB
     size = max(1, min(size, device.memory_bytes // 8))
@@ -148,9 +147,9 @@ def _copy_ms(device: Device, source: Any, target: Any) -> float:
 
 
 def overhead_ms(device: Device) -> dict[str, float]:
-    """Measure the duration of an empty sample in each mode: medians.
+    """Measure the median duration of an empty sample in each mode.
 
-    It is in every sample once, however many launches are in the batch, and is not taken off.
+    Every sample includes it once, whatever its batch size; it is not subtracted.
     """
     found = overhead(device, EMPTY_SAMPLES)
     return {mode: six_digits(summary.median_ms) for mode, summary in found.items()}
@@ -205,8 +204,8 @@ def _version(distributions: tuple[str, ...]) -> str | None:
 def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
     """Return the commit, and whether the sources differ from it; None for unknown values.
 
-    Results and reports that a run leaves in the tree do not make it dirty. A copy of the sources
-    without their history, on an offline machine say, is told its commit through GPUBENCH_COMMIT.
+    Results and reports that a run leaves in the tree do not make it dirty. For a copy of the
+    sources without their history, e.g. on an offline machine, set the commit in GPUBENCH_COMMIT.
     """
     if "GPUBENCH_COMMIT" in os.environ or repository is None:
         return os.environ.get("GPUBENCH_COMMIT"), None
@@ -216,7 +215,7 @@ def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
 
 
 def git(repository: Path, *arguments: str) -> str | None:
-    """Return what a git command prints, or None without git or if it fails."""
+    """Return the output of a git command, or None without git or if it fails."""
     try:
         done = subprocess.run(
             ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=True
@@ -229,7 +228,7 @@ def git(repository: Path, *arguments: str) -> str | None:
 def _sources(
     package: Path, kernels: Path, additions: tuple[plugins.Addition, ...]
 ) -> Iterator[tuple[str, Path]]:
-    """Yield each source file with the name that it has in a checkout."""
+    """Yield each source file with its name in a checkout."""
     # In a wheel these are inside the package; in a checkout, kernels and results are beside it.
     apart = (kernels, paths.measured_folder())
     for folder, prefix in ((package, "gpubench"), (kernels, "kernels")):

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
 LEVEL_REPEATS = 20
-SCRATCH_BYTES = 256 << 20  # of a fill that keeps the device busy
-LEAD = 2.0  # how much longer it is kept busy than the host needs to queue the steps
+SCRATCH_BYTES = 256 << 20  # size of a fill that keeps the device busy
+LEAD = 2.0  # how long to keep it busy, over the host's time to queue the steps
 MOST_FILLS = 100
 
 
 @dataclass(frozen=True)
 class PhaseTime:
-    """How long a phase takes in a step, in milliseconds.
+    """The time of a phase in a step, in milliseconds.
 
-    median_ms: of the steps. mean_ms: also counts a phase that only some steps have, such as
+    median_ms: over the steps. mean_ms: also represents phases that only some steps have, such as
     rebuilding neighbour lists; the means of all phases add up to a step.
     """
 
@@ -38,21 +38,21 @@ class PhaseTime:
 
     @classmethod
     def of(cls, times_ms: Sequence[float]) -> PhaseTime:
-        """Return that of the times in some steps."""
+        """Return the phase time for the times in some steps."""
         return cls(six_digits(statistics.median(times_ms)), six_digits(statistics.fmean(times_ms)))
 
 
 class Phased(Protocol):
-    """What queues its work launch by launch, each with a name: a simulation, or a traversal."""
+    """An object that queues named launches one by one: a simulation, or a traversal."""
 
     device: Device
 
     def phases(self) -> Sequence[tuple[str, Callable[[], None]]]:
-        """Return the launches of a step in their order."""
+        """Return the launches of a step in order."""
 
 
 class Painting(Protocol):
-    """What draws a picture on its device."""
+    """An object that draws a picture on its device."""
 
     device: Device
 
@@ -70,7 +70,7 @@ class _Steps:
 
 
 def level_times(algorithm: Algorithm) -> tuple[dict[str, float], list[float]]:
-    """Return the median ms of each kind of step of a launch, and of each of its levels."""
+    """Return the median ms of each kind of step in a launch, and of each of its levels."""
     steps = algorithm.level_steps()
     kinds, levels = (
         phase_times(_Steps(algorithm.device, named), LEVEL_REPEATS) if named else {}
@@ -88,10 +88,10 @@ def level_times(algorithm: Algorithm) -> tuple[dict[str, float], list[float]]:
 def phase_times(workload: Phased, repeats: int) -> dict[str, PhaseTime]:
     """Time the phases of that many steps, in the order in which they first appear.
 
-    Launches of one name in a step add up. All steps are queued before the first event is read,
-    behind work that keeps the device busy meanwhile, so that no phase waits for the host to queue
-    it, and behind one step that is not timed and brings the caches into their usual state. The
-    simulation goes on by three steps more than are counted. Raises ValueError for no repeats.
+    Launches with the same name in a step add up. Work that keeps the device busy is queued first,
+    then one untimed step that brings the caches into their usual state, then all timed steps,
+    before any event is read: so no phase waits for the host. The simulation advances by three steps
+    more than are counted. Raises ValueError for no repeats.
     """
     if repeats < 1:
         raise ValueError(f"phases are timed over at least one step, not {repeats}")
@@ -106,7 +106,7 @@ def phase_times(workload: Phased, repeats: int) -> dict[str, PhaseTime]:
 
 
 def picture_time(workload: Painting, repeats: int) -> PhaseTime:
-    """Time drawing that many pictures on the device, one after the other."""
+    """Time drawing that many pictures on the device in sequence."""
     device = workload.device
     workload.paint()  # lazy initialization happens here
     device.synchronize()
@@ -115,7 +115,7 @@ def picture_time(workload: Painting, repeats: int) -> PhaseTime:
 
 
 def _keep_busy(workload: Phased, steps: int) -> None:
-    """Queue fills that outlast the host's queueing of so many steps."""
+    """Queue fills that last longer than the host needs to queue the steps."""
     device = workload.device
     _queue_step(workload)  # lazy initialization happens here
     device.synchronize()
@@ -131,7 +131,7 @@ def _keep_busy(workload: Phased, steps: int) -> None:
 
 
 def _queue_step(workload: Phased) -> list[tuple[str, Any]]:
-    """Queue a step; return an event of its beginning, and one after each launch with its name."""
+    """Queue a step; return an event at its start, and one after each launch with its name."""
     marks = [("", workload.device.record())]
     for name, launch in workload.phases():
         launch()

@@ -1,4 +1,4 @@
-"""Progress on standard error of work that takes longer than a moment: a bar, or lines."""
+"""Progress of longer work on standard error: a bar, or lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpubench.measure.clock import now
 
 SHOWN_AFTER_S = 2.0
 LINE_AFTER_S = 10.0
-LINE_AFTER_SHARE = 0.25  # of the time so far: a long run has few lines, and the last is recent
+LINE_AFTER_SHARE = 0.25  # pause between lines, as a fraction of the time so far
 
 
 class RateColumn(ProgressColumn):
@@ -57,7 +57,7 @@ class ProgressBar:
         self._task = self._progress.add_task(title, total=total, completed=done)
 
     def advance(self, n: int = 1) -> None:
-        """Note that `n` more steps are done."""
+        """Count `n` more steps as done."""
         self._progress.advance(self._task, n)
 
     def describe(self, text: str) -> None:
@@ -66,7 +66,7 @@ class ProgressBar:
 
     @property
     def line(self) -> str:
-        """The same in words."""
+        """The progress as text."""
         (task,) = self._progress.tasks
         return f"{task.description}: {task.completed:g} of {task.total:g} done"
 
@@ -83,15 +83,15 @@ class ProgressBar:
 def progress(
     total: int, title: str, console: Console | None = None, *, done: int = 0, unit: str = ""
 ) -> Iterator[ProgressBar]:
-    """Show a bar with the time left, while the body of the `with` runs.
+    """Show a progress bar with the time left, while the body of the `with` runs.
 
-    It is drawn on standard error (or `console`) after two seconds, if that is a terminal. Where it
-    is none, there is a line after ten seconds, and later ones ever further apart. With --quiet
-    nothing is printed.
+    After two seconds it is drawn on standard error (or `console`), if that is a terminal. If not, a
+    line is printed after ten seconds, and further lines at growing intervals. With --quiet nothing
+    is printed.
 
     total: number of steps; the body calls `advance` on the bar that it is given.
     done: steps that were done before.
-    unit: what the steps are, to show how many are done in a second; empty for no rate.
+    unit: of the steps, to show their rate per second; empty for no rate.
     """
     console = console or Console(stderr=True)
     bar = ProgressBar(total, title, console, done, unit)

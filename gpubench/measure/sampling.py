@@ -1,7 +1,7 @@
-"""Sampling: take the times of tasks that are compared, interleaved, until they are known.
+"""Sampling: time tasks to be compared, interleaved, until their times are precise enough.
 
-The tasks of one call take turns in random order, so that a drift of clocks or temperature
-falls on all of them alike. Only device events measure; the host's clock is not read.
+The tasks of one call take turns in random order, so that a drift of clocks or temperature affects
+all of them alike. Only device events measure; the host's clock is not read.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 Work = Callable[[], None]
 
-SAMPLE_MS = 0.2  # a sample lasts at least this long: some 400 times the resolution of an event
-RESOLUTION_MS = 1e-6  # what is shorter counts as so long
-BATCH_MARGIN = 1.25  # aim that much longer, so that jitter does not fall below it
+SAMPLE_MS = 0.2  # a sample lasts at least this long: about 400 times the resolution of an event
+RESOLUTION_MS = 1e-6  # shorter times are raised to this
+BATCH_MARGIN = 1.25  # aim for this much longer, so that jitter does not go below it
 WARM_UP_SHARE = 0.1  # of the budget, spent before the first sample
-MIN_SCRATCH_BYTES = 32 << 20  # where a device does not tell the size of its cache
-BLOCK_MS = 50.0  # of device time; clocks and throttling are read about so often
-TIME_PATIENCE = 4.0  # how many times its time a task may take for samples that count
+MIN_SCRATCH_BYTES = 32 << 20  # where a device does not report its cache size
+BLOCK_MS = 50.0  # of device time between readings of clocks and throttling
+TIME_PATIENCE = 4.0  # factor by which a task may exceed its time to get samples that count
 
 
 @dataclass(frozen=True)
 class Task:
-    """Something to time.
+    """A task to time.
 
-    label: a name for people.
-    works: each queues the launches that are timed, and nothing else. They do the same on inputs
-        of their own, and take turns, so that none finds its own data in the cache.
-    mode: `cold`, caches overwritten before each sample; `hot`, the same kind of work just
-        before; `graph`, as hot, replayed from a recorded graph without launch gaps.
-    launches: how many launches one call of a work queues; times are of one.
-    compared_with: tasks of the same name here are compared with each other.
+    label: its display name.
+    works: each queues the launches that are timed, and nothing else. They do the same on separate
+        inputs, and take turns, so that none finds its own data in the cache.
+    mode: `cold`, caches overwritten before each sample; `hot`, the same kind of work just before;
+        `graph`, as hot, replayed from a recorded graph without launch gaps.
+    launches: number of launches queued by a call of a work; times are of one launch.
+    compared_with: tasks with the same name here are compared with each other.
     grain, extra: a batch holds a multiple of `grain` calls, and for each `grain` of them `extra`
         more that are not counted: work that is known to be slower by extra / grain.
     """
@@ -63,14 +63,14 @@ class Sampled:
 
     samples_ms: time of one launch, each sample its mean over the batch; 6 significant digits.
     batch: launches per sample.
-    summary: of exactly these samples; None where the device was throttled during all.
+    summary: of exactly these samples; None if the device was throttled throughout.
     throttled_ms: samples taken while the device was throttled, which are ignored.
-    throttled_by: why it was, in words.
-    remarks: what is unusual about the samples, in words: drift, bimodal.
-    stopped: why there are no more of them: the interval is "narrow", or the "time" or the number
-        of "samples" was spent.
-    state_before, state_after: clocks and the like after the warm-up and after the last
-        sample, or None where the device cannot tell.
+    throttled_by: the reasons for throttling, in words.
+    remarks: unusual features of the samples, in words: drift, bimodal.
+    stopped: why sampling stopped: the interval is "narrow", or the "time" or the number of
+        "samples" was spent.
+    state_before, state_after: clocks and other state after the warm-up and after the last sample,
+        or None if the device does not report it.
     clocks_sm_mhz: lowest and highest clock read around blocks of samples, or None.
     """
 
@@ -87,7 +87,7 @@ class Sampled:
 
     @property
     def nothing_left(self) -> str:
-        """Why there is no sample, and what to do."""
+        """Why there are no samples, with a remedy."""
         return (
             f"all {len(self.throttled_ms)} samples were taken while the device was throttled"
             f" ({', '.join(self.throttled_by)}): let it cool down, or lock its clocks lower"
@@ -114,19 +114,19 @@ def take_samples(
 ) -> list[Run]:
     """Time the tasks and return each with its samples, in the order of the tasks.
 
-    All are warmed up first; what is left out as too slow (see Budget) returns without samples.
-    Then each round takes one sample of every task that is still open,
-    in an order drawn from `seed`. A task closes when it has `max_samples`; or when it has
-    `min_samples` and either its time is spent or the interval of its ratio to the fastest of
-    those that it is compared with is narrow enough. The fastest stays open until all others are
-    closed; a task by itself, until the interval of its own median is narrow enough.
+    All are warmed up first; tasks left out as too slow (see Budget) return without samples. Then
+    each round takes one sample of every unfinished task, in a random order drawn from `seed`.
+    A task finishes when it has `max_samples`; or when it has `min_samples` and either its time is
+    spent or the interval of its ratio to the fastest task of its comparison is narrow enough. The
+    fastest continues until all others have finished; a task without a comparison, until the
+    interval of its own median is narrow enough.
 
-    Around each block of rounds the device is asked for clocks and throttling; the samples of a
-    block that was throttled are set aside.
+    Clocks and throttling are read around each block of rounds; the samples of a throttled block are
+    set aside.
 
-    on_progress: called with 1 for each task that closes.
+    on_progress: called with 1 for each task that finishes.
 
-    What a work raises is raised here. Mode `graph` needs the device feature "graphs".
+    Exceptions of a work propagate. Mode `graph` needs the device feature "graphs".
     """
     rng = np.random.default_rng(seed)
     scratch = scratch_for(device, tasks)
@@ -135,7 +135,7 @@ def take_samples(
         run.launch_first()
     for run in runs:
         if run.seems_too_slow(budget, runs):
-            run.launch_first()  # something else may have disturbed it
+            run.launch_first()  # other work may have disturbed the caches
     compared = [run for run in runs if not run.seems_too_slow(budget, runs)]
     for run in compared:
         run.warm_up(budget)
@@ -162,7 +162,7 @@ def take_samples(
 def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
     """Time empty samples in each mode of the device: the overhead of every sample.
 
-    samples: how many times; the summary is of these, each a single launch.
+    samples: their number; the summary is of these, each a single launch.
     """
     modes: tuple[Mode, ...] = ("cold", "hot")
     if "graphs" in device.features:
@@ -176,7 +176,7 @@ def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
 def scratch_for(device: Device, tasks: Sequence[Task]) -> Any:
     """Allocate the array that is overwritten before a cold sample; None if no task is cold.
 
-    Twice the cache, to leave nothing in it.
+    Twice the size of the cache, to leave nothing in it.
     """
     if not any(task.mode == "cold" for task in tasks):
         return None
@@ -188,7 +188,7 @@ def _closing(
 ) -> list[tuple[Run, str]]:
     """Return the tasks that need no more samples, each with the reason.
 
-    The fastest of those that are compared waits for the others, which are compared with it.
+    The fastest task of a comparison waits for those compared with it.
     """
     closing: list[tuple[Run, str]] = []
     for name in {run.task.compared_with for run in still_open}:
@@ -217,7 +217,7 @@ class Rounds:
         self._device = device
 
     def end(self) -> list[str]:
-        """Begin the next block; return why the device was throttled around this one, if it was."""
+        """Start the next block; return why the device was throttled around this one, if it was."""
         before, self.state = self.state, self._device.state()
         self.spent_ms = 0.0
         return sorted({*self._device.throttled_by(before), *self._device.throttled_by(self.state)})
@@ -226,12 +226,12 @@ class Rounds:
 class Run:
     """One task on its way from warm-up to last sample.
 
-    times_ms: all samples so far; throttled: whether the device was, while each was taken.
-    throttled_by: why it was.
+    times_ms: all samples so far; throttled: whether the device was throttled during each.
+    throttled_by: the reasons.
     states: of the device, before the first block and after each.
     batch: counted calls of the works in a sample.
-    stopped: why there are no more samples; empty while there may be.
-    left_out: why there are none at all.
+    stopped: why sampling stopped; empty while it continues.
+    left_out: why there are no samples at all.
     """
 
     def __init__(self, device: Device, task: Task, scratch: Any = None) -> None:
@@ -251,7 +251,7 @@ class Run:
         self._launch_batch: Work = task.works[0]
 
     def launch_first(self) -> None:
-        """Launch each work once, which initializes what is lazy, and note how long one took."""
+        """Launch each work once, which triggers lazy initialization, and note its duration."""
         start = self._device.record()
         for work in self.task.works:
             work()
@@ -260,10 +260,10 @@ class Run:
         self._first_ms = min(self._first_ms, elapsed)
 
     def seems_too_slow(self, budget: Budget, runs: Sequence[Run]) -> bool:
-        """Say whether this is too slow to be sampled beside others, and note why."""
+        """Return whether this is too slow to sample beside others, and note why."""
         together = (run for run in runs if run.task.compared_with == self.task.compared_with)
         over = self._first_ms / max(min(run._first_ms for run in together), RESOLUTION_MS)
-        # Before each sample there is a launch that leads in.
+        # Each sample is preceded by a lead-in launch.
         least_ms = 2 * budget.min_samples * self._first_ms
         is_long = least_ms > TIME_PATIENCE * 1e3 * budget.seconds_per_task
         self.left_out = ""
@@ -273,7 +273,7 @@ class Run:
         return bool(self.left_out)
 
     def warm_up(self, budget: Budget) -> None:
-        """Launch until a share of the budget is spent, and find the batch meanwhile."""
+        """Launch until the warm-up share of the budget is spent; choose the batch meanwhile."""
         self._set_batch(1)
         # The bound on rounds is for work that takes no time at all.
         for _ in range(budget.max_samples):
@@ -289,7 +289,7 @@ class Run:
         self._spent_ms = 0.0
 
     def take_sample(self) -> float:
-        """Add one sample; return the device time that it cost in ms, lead-in included."""
+        """Add one sample; return its cost in ms of device time, including the lead-in."""
         spent_ms = self._spent_ms
         self.times_ms.append(six_digits(self._time_batch() / self.launches))
         self.throttled.append(False)
@@ -298,8 +298,8 @@ class Run:
     def once_more(self, poison: Work) -> None:
         """Launch each work as it was timed, with its answer overwritten by `poison` just before.
 
-        A graph is the very one that was timed, replayed behind a replay; plain launches follow
-        a whole sample. Nothing is timed.
+        The timed graph itself is replayed, after another replay; plain launches follow a whole
+        sample. Nothing is timed.
         """
         self._lead_in()
         if self.task.mode == "graph":
@@ -312,7 +312,7 @@ class Run:
             work()
 
     def end_block(self, throttled_by: Sequence[str], state: dict[str, Any] | None) -> None:
-        """Note the device's state after some samples; set them aside where it was throttled."""
+        """Record the device's state after some samples; set them aside if it was throttled."""
         self.states.append(state)
         if throttled_by:
             self.throttled_by.update(throttled_by)
@@ -322,7 +322,7 @@ class Run:
 
     @property
     def launches(self) -> int:
-        """Launches in a sample that are counted."""
+        """Number of counted launches in a sample."""
         return self.batch * self.task.launches
 
     @property
@@ -336,9 +336,9 @@ class Run:
         return statistics.median(samples_ms) if samples_ms else math.inf
 
     def enough(self, budget: Budget, fastest: Run | None) -> str:
-        """Return why the task needs no more samples, or nothing where it does.
+        """Return why the task needs no more samples, or an empty string if it does.
 
-        fastest: what it is compared with; None for the task itself.
+        fastest: the task it is compared with; None for the fastest itself.
         """
         if len(self.times_ms) >= budget.max_samples:
             return "samples"
@@ -357,7 +357,7 @@ class Run:
         return "narrow" if is_narrow else ""
 
     def sampled(self) -> Sampled:
-        """Return what was measured."""
+        """Return the measurement."""
         samples_ms = self.samples_ms
         clocks = [s["clocks_sm_mhz"] for s in self.states if s and s.get("clocks_sm_mhz")]
         return Sampled(
@@ -376,7 +376,7 @@ class Run:
         )
 
     def _ratios(self, fastest: Run) -> list[float]:
-        """Return the ratios to another task's samples, round by round, where both count."""
+        """Return the sample-by-sample ratios to another task, for rounds where both count."""
         rounds = zip(
             self.times_ms, self.throttled, fastest.times_ms, fastest.throttled, strict=False
         )
@@ -387,9 +387,9 @@ class Run:
         ]
 
     def _set_batch(self, least: int) -> None:
-        """Let a sample hold at least so many calls: whole turns of the works, and whole grains.
+        """Make a sample hold at least `least` calls: whole turns of the works, and whole grains.
 
-        A cold sample holds one call, and the next sample the next work's.
+        A cold sample holds one call, and the next sample one of the next work.
         """
         task = self.task
         if task.mode == "cold":
@@ -423,11 +423,11 @@ class Run:
         return elapsed
 
     def _lead_in(self) -> None:
-        """Queue what precedes a sample.
+        """Queue the lead-in of a sample.
 
-        It puts the caches into the state that the mode promises, whichever task ran before,
-        and keeps the device busy while the host queues the sample, so that the first launch
-        is not timed with its latency.
+        It puts the caches into the state that the mode promises, whichever task ran before, and
+        keeps the device busy while the host queues the sample, so that the launch latency of the
+        first launch is not timed.
         """
         if self.task.mode == "cold":
             self._device.fill(self._scratch, 0xFF)

@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, kendalltau, theilslopes
 
-# A remark is worth making where a trend, or two modes, would show by chance once in a thousand
-# series, and where it moves the times by so much of their median.
+# A remark requires a trend or two modes with a chance of less than one in a thousand series, and an
+# effect on the times of at least this fraction of their median.
 CHANCE = 1e-3
 WORTH_SAYING = 0.02
-LEAST_HUMP = 0.15  # of the samples
-# Of unimodal samples, the middle half of the distance between the medians of its two halves
-# holds a quarter (a normal or a uniform distribution), and hardly less than a fifth.
+LEAST_HUMP = 0.15  # of the samples, in each mode
+# For unimodal samples, the middle half of the distance between the medians of the two halves holds
+# a quarter of them (normal or uniform distribution), and hardly less than a fifth.
 SHARE_IN_VALLEY = 0.2
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The median of some samples in milliseconds, and the 95 % confidence interval of it."""
+    """The median of some samples in milliseconds, and its 95 % confidence interval."""
 
     median_ms: float
     ci95_low_ms: float
@@ -37,22 +37,22 @@ class Summary:
 
     @property
     def half_width_ms(self) -> float:
-        """How far the median may be off: the longer side of the interval."""
+        """The uncertainty of the median: the longer side of its interval."""
         return max(self.median_ms - self.ci95_low_ms, self.ci95_high_ms - self.median_ms)
 
 
 def six_digits(value: float) -> float:
-    """Round to six significant digits, as records hold times."""
+    """Round to six significant digits, as in records."""
     return float(f"{value:.6g}")
 
 
 def summarise(samples_ms: Sequence[float], confidence: float = 0.95) -> Summary:
     """Return the median and a distribution-free confidence interval of it.
 
-    The interval runs between two of the samples, the r-th smallest and the r-th largest, with
-    the largest r that covers the true median with at least the given confidence. With too few
-    samples for any such r (fewer than 6 at 95 %) it runs from the smallest to the largest,
-    which covers less. Raises ValueError for no samples or one that is not finite.
+    The interval is bounded by two samples, the r-th smallest and the r-th largest, with the largest
+    r that covers the true median with at least the given confidence. With too few samples for any
+    such r (fewer than 6 at 95 %) it extends from the smallest to the largest, which covers less.
+    Raises ValueError for no samples or one that is not finite.
     """
     if not samples_ms or not all(math.isfinite(sample) for sample in samples_ms):
         raise ValueError(f"a summary needs samples that are finite numbers, not {samples_ms}")
@@ -65,8 +65,8 @@ def remarks_on(samples_ms: Sequence[float]) -> list[str]:
     """Describe unusual features of samples, given in the order in which they were taken.
 
     Drift: Kendall's tau between samples and their order, and the slope of Theil and Sen. Bimodal:
-    the samples fall into two clusters, and hardly any lie between the clusters' medians; that is
-    not said of fewer than 31 samples.
+    the samples form two clusters, and hardly any lie between the clusters' medians; this needs at
+    least 31 samples.
     """
     samples = np.asarray(samples_ms, float)
     if len(samples) < 6 or np.ptp(samples) == 0:
@@ -88,7 +88,7 @@ def _drift(samples: NDArray[np.float64], median: float) -> str:
 def _humps(samples: NDArray[np.float64], median: float) -> str:
     ordered = np.sort(samples)
     count = len(ordered)
-    # Split into the two clusters whose sums of squares are the least together.
+    # Split into the two clusters with the least total sum of squares.
     below = np.arange(1, count)
     sums = np.cumsum(ordered)
     between = sums[:-1] ** 2 / below + (sums[-1] - sums[:-1]) ** 2 / (count - below)
@@ -106,7 +106,7 @@ def _humps(samples: NDArray[np.float64], median: float) -> str:
 
 @cache
 def _rank(count: int, confidence: float) -> int:
-    """Return the rank from either end at which the interval stops; 0 where there is none."""
-    # The number of samples below the true median is binomial with probability 1/2. ppf gives
-    # the smallest r with P(below <= r) >= alpha/2, so that P(below <= r - 1) < alpha/2.
+    """Return the rank from either end that bounds the interval; 0 where there is none."""
+    # The number of samples below the true median is binomial with probability 1/2. ppf gives the
+    # smallest r with P(below <= r) >= alpha/2, so that P(below <= r - 1) < alpha/2.
     return int(binom.ppf((1 - confidence) / 2, count, 0.5))

@@ -1,4 +1,4 @@
-"""The physics of the workloads on the host: models, right answers, and what is measured of them.
+"""The physics of the workloads on the host: models, reference solutions, observables.
 
-Imports no device: what a kernel computed is checked here by NumPy and SciPy in float64.
+Imports no device: NumPy and SciPy check the kernels' results here in float64.
 """

@@ -1,4 +1,4 @@
-"""Arrays of one type and of any shape, as annotations name them."""
+"""Type aliases for arrays of one dtype and any shape."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The box of a simulation, and positions in it as 32-bit fractions of its edges.
 
-Fixed-point positions are as fine everywhere and always: they wrap without a rounding, and the
-difference of two is exact and already that of the nearest images. A float32 in a box of 100 edges
-would lose seven bits to its distance from the corner.
+Fixed-point positions have the same resolution everywhere: they wrap without rounding, and the
+difference of two is exact and already the minimum image. A float32 in a box of 100 edges would lose
+seven bits to its distance from the corner.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ BOX_DTYPE = np.dtype([
     ("reach", np.float32), ("mask", np.uint32), ("coarse", np.uint32, 3),
     ("coarse_square", np.int32),
 ])  # fmt: skip
-# Steps of coarse places to a reach: with more, roundings take in fewer candidates that are no
-# neighbours, and bytes that wrap take in more.
+# Coarse steps per reach. More would admit more false candidates by wrapped bytes, fewer by
+# rounding.
 COARSE = 96
-LOW_WALL, HIGH_WALL = 1, 2  # of Box.walls, as in kernels/common/box.h
+LOW_WALL, HIGH_WALL = 1, 2  # bits of Box.walls, as in kernels/common/box.h
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Box:
     """A box with one corner at the origin.
 
     size: edges, in units of length.
-    periodic: along which axes it repeats; along the others walls reflect.
-    walls: along those others, LOW_WALL, HIGH_WALL, or both. An end without one is the end of the
-        world of a simulation: a particle that would cross it is a fault.
+    periodic: the axes along which it repeats; along the others walls reflect.
+    walls: along the other axes, LOW_WALL, HIGH_WALL, or both. A particle that would cross an end
+        without a wall leaves the simulated world, which is a fault.
     """
 
     size: tuple[float, float, float]
@@ -51,12 +51,12 @@ class Box:
 
     @property
     def volume(self) -> float:
-        """The product of the edges."""
+        """The volume."""
         return math.prod(self.size)
 
     @property
     def units(self) -> tuple[float, float, float]:
-        """Units along each edge: 2^32 where it is periodic, so that sums wrap by themselves.
+        """Units along each edge: 2^32 along periodic axes, so that sums wrap by themselves.
 
         2^31 between walls, so that differences keep their sign.
         """
@@ -64,7 +64,7 @@ class Box:
         return x, y, z
 
     def to_units(self, positions: Floats) -> Words:
-        """Return positions (particles, 3) as units, uint32; those outside a wall are put inside."""
+        """Return positions (particles, 3) as units, uint32, clamped to the walls."""
         units = np.asarray(self.units)
         fraction = np.asarray(positions, np.float64) / self.size
         fraction -= np.where(self.periodic, np.floor(fraction), 0.0)
@@ -78,11 +78,11 @@ class Box:
         return positions
 
     def grid(self, cell_size: float, parts: int = 1, *, hashed: bool = False) -> Grid:
-        """Cut the box into as many cells as fit that are at least cell_size long.
+        """Divide the box into as many cells of at least cell_size as fit.
 
-        parts: along x, cells are that many times as short, and at least cell_size / parts.
-        hashed: whether they are hashed, so that there may be any number of them.
-        Raises UserError where a periodic edge has no room for three whole ones.
+        parts: cells are this many times shorter along x, at least cell_size / parts.
+        hashed: whether cells are hashed, which allows any number of them.
+        Raises UserError where fewer than three full cells fit along a periodic edge.
         """
         for axis, edge, periodic in zip("xyz", self.size, self.periodic, strict=True):
             if periodic and edge < 3 * cell_size:
@@ -93,7 +93,7 @@ class Box:
             if edge / cell_size >= MAX_CELLS:
                 raise UserError(f"a box of {self.size} has too many cells of {cell_size:g}")
         sizes = (cell_size / parts, cell_size, cell_size)
-        # Three cells fit into a periodic edge, though the quotient may be rounded to less.
+        # Three cells fit along a periodic edge, even if the quotient is rounded down.
         nx, ny, nz = (
             max(3 if periodic else 1, math.floor(edge / size))
             for edge, size, periodic in zip(self.size, sizes, self.periodic, strict=True)
@@ -102,9 +102,9 @@ class Box:
         return kind((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
 
     def cell_numbers(self, units: Words, cell_size: float) -> NDArray[np.int64]:
-        """Return the cell of each of some units (particles, 3 or more), int64 (particles,).
+        """Return the cell of each row of units (particles, 3 or more), int64 (particles,).
 
-        Cells are counted along x first, and are at least cell_size long, see `grid`.
+        Cells are numbered along x first, and are at least cell_size long, see `grid`.
         """
         cells = self.grid(cell_size, hashed=True).cells
         numbers = np.zeros(len(units), np.int64)
@@ -121,9 +121,9 @@ class Box:
     def packed(self, grid: Grid, reach: float, buckets: int = 1) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
-        length: of a unit. units: in a length of 1. edge: of a cell. reach: how far a particle may
-        move in a step, and a force reaches. buckets: of hashed cells. coarse: steps along an edge,
-        see kernels/common/coarse.h. coarse_square: of more steps than any two in reach are apart.
+        length: of a unit. units: in a length of 1. edge: of a cell. reach: the range of forces, and
+        the most a particle may move in a step. buckets: of hashed cells. coarse: steps along an
+        edge, see kernels/common/coarse.h. coarse_square: no pair within reach is as far apart.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units
@@ -140,7 +140,7 @@ class Box:
         return packed
 
     def _coarse_steps(self, reach: float) -> list[int]:
-        """Return into how many steps each edge is cut: where it repeats, so must bytes of them."""
+        """Return the number of coarse steps along each edge: whole bytes where it repeats."""
         wanted = [min(COARSE * edge / reach, 2.0**32 - 256) for edge in self.size]
         return [
             256 * max(1, int(steps / 256)) if periodic else max(1, round(steps))

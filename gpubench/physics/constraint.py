@@ -1,4 +1,4 @@
-"""A fluid whose density is held by constraints (Bodin, Lacoursiere and Servin, IEEE TVCG 18, 2012).
+"""A fluid with density constraints (Bodin, Lacoursiere and Servin, IEEE TVCG 18, 2012).
 
 Lengths are in kernel radii, densities in rest densities, times as for SPH at the same Mach number,
 where the speed of sound is 1. W is the cubic spline (Monaghan, Annu. Rev. Astron. Astrophys. 30,
@@ -62,11 +62,11 @@ def spline_slope(r: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Liquid:
-    """What decides a step.
+    """The coefficients of a step.
 
-    mass: of a particle. viscosity, gravity: as those of SPHFluid. wall_distance: how near to a
-    wall a particle may come. compliance: m eps; 0 for none. damping: tau over the time step.
-    relaxation: of Jacobi's method. warm_start: share of the last pressures to begin from.
+    mass: of a particle. viscosity, gravity: as in SPHFluid. wall_distance: how near to a wall a
+    particle may come. compliance: m eps; 0 for none. damping: tau over the time step.
+    relaxation: of Jacobi's method. warm_start: the fraction of the last pressures to start from.
     tolerance: of the residual, see `residuals`.
     """
 
@@ -91,34 +91,34 @@ class Liquid:
 
     @property
     def kept(self) -> float:
-        """Y: the share of a rate of change that is left by damping."""
+        """Y: the fraction of a rate of change that damping leaves."""
         return 1 / (1 + 4 * self.damping)
 
     @property
     def correction(self) -> float:
-        """4 Y / h: the rate at which a density error is put right."""
+        """4 Y / h: the rate at which a density error is corrected."""
         return 4 * self.kept / self.time_step
 
     @property
     def softness(self) -> float:
-        """S times the mass: what compliance adds to the diagonal of the matrix."""
+        """S times the mass: the term that compliance adds to the diagonal of the matrix."""
         return self.correction * self.compliance / self.time_step
 
     @property
     def viscous_step(self) -> float:
-        """The step to which a neighbour's part of viscosity is rounded, as SPHFluid.force_step."""
+        """The step to which viscosity terms of neighbours are rounded, like SPHFluid.force_step."""
         strongest = max(self.time_step * self.viscosity * self.mass * SPIKY, 1e-9)
         return 2.0 ** (math.ceil(math.log2(32 * strongest)) - 24)
 
     def packed(self, particles: int) -> NDArray[np.void]:
         """Return the liquid as the kernels read it: one element of LIQUID_DTYPE.
 
-        sum_scale: steps in 1 of squares of residuals, such that the sum fits into 64 bits.
+        sum_scale: fixed-point steps per unit for squared residuals, whose sum must fit in 64 bits.
         """
         packed = np.zeros(1, LIQUID_DTYPE)
         steepest = STEEPEST * self.mass
         sum_scale = 2.0 ** (60 - max(1, math.ceil(math.log2(particles + 1))))
-        entry = 30 * steepest**2 / 4 + self.softness  # of the diagonal, or so
+        entry = 30 * steepest**2 / 4 + self.softness  # roughly that of the diagonal
         packed["weight"], packed["steepest"] = self.mass * SPLINE, steepest
         packed["viscosity"] = self.time_step * self.viscosity * self.mass * SPIKY
         packed["density_rounder"] = 1.5 * 2**23 * DENSITY_STEP
@@ -144,7 +144,7 @@ def constraint_values(positions: Floats, box: Box, mass: float) -> Floats:
 
 
 def rates(positions: Floats, velocities: Floats, box: Box, mass: float) -> Floats:
-    """Return G v, float64 (particles,): how fast g changes."""
+    """Return G v, float64 (particles,): the rate of change of g."""
     found = np.zeros(len(positions))
     for pairs in ordered_pairs(positions, box, 1.0):
         i, j = pairs.first, pairs.second
@@ -154,7 +154,7 @@ def rates(positions: Floats, velocities: Floats, box: Box, mass: float) -> Float
 
 
 def impulses(positions: Floats, x: Floats, box: Box, mass: float) -> Floats:
-    """Return M^-1 G^T lambda for lambda = -m x: changes of velocity, float64 (particles, 3)."""
+    """Return M^-1 G^T lambda for lambda = -m x: velocity changes, float64 (particles, 3)."""
     found = np.zeros((3, len(positions)))
     for pairs in ordered_pairs(positions, box, 1.0):
         i, j = pairs.first, pairs.second
@@ -165,7 +165,7 @@ def impulses(positions: Floats, x: Floats, box: Box, mass: float) -> Floats:
 
 
 def viscous(positions: Floats, velocities: Floats, box: Box, liquid: Liquid) -> Floats:
-    """Return accelerations by viscosity, as in SPH with all densities 1, (particles, 3)."""
+    """Return viscous accelerations, as in SPH with all densities 1, (particles, 3)."""
     found = np.zeros((3, len(positions)))
     factor = liquid.viscosity * liquid.mass * SPIKY
     for pairs in ordered_pairs(positions, box, 1.0):
@@ -179,9 +179,9 @@ def viscous(positions: Floats, velocities: Floats, box: Box, liquid: Liquid) -> 
 def within_walls(
     positions: Floats, velocities: Floats, box: Box, liquid: Liquid
 ) -> tuple[Floats, Floats]:
-    """Return velocities that lead through no wall in a step, and by how much they were cut.
+    """Return velocities that cross no wall within a step, and how much was cut off.
 
-    Where a particle penetrates a wall, a share h (4 Y / h) of that is put right in a step.
+    Of a particle's depth inside a wall, a fraction h (4 Y / h) is corrected in a step.
     """
     cut = velocities.copy()
     h = liquid.time_step
@@ -197,15 +197,15 @@ def within_walls(
 def residuals(
     g: Floats, x: Floats, rate_before: Floats, rate_after: Floats, liquid: Liquid
 ) -> Floats:
-    """Return h r, float64 (particles,): the error of density that a step leaves unsolved.
+    """Return h r, float64 (particles,): the density error that a step leaves unsolved.
 
-    r = (4 Y / h) g - Y G v + G v' - S x, and 0 where x is 0 and r is below 0, as the
-    complementarity allows. rate_before, rate_after: G v and G v'.
+    r = (4 Y / h) g - Y G v + G v' - S x, and 0 where x is 0 and r is below 0, as complementarity
+    allows. rate_before, rate_after: G v and G v'.
     """
     r = liquid.correction * g - liquid.kept * rate_before + rate_after - liquid.softness * x
     return np.where((x > 0) | (r > 0), liquid.time_step * r, 0.0)
 
 
 def _slopes(distance: Floats, mass: float) -> Floats:
-    """Return m dW/dr over r."""
+    """Return m dW/dr divided by r."""
     return mass * spline_slope(distance) / np.where(distance > 0, distance, 1)

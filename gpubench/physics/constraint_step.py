@@ -1,7 +1,7 @@
-"""Whether a step of the fluid held by constraints is right, by what its own pressures imply.
+"""Check a step of the fluid with density constraints against its own pressures.
 
-The pressures of a step are those that a solver stopped at, so they are not compared with others:
-they are put into the equations in float64. States are as the workload has them, in order of ids.
+A step's pressures depend on where the solver stopped, so they are not compared with others: they
+are substituted into the equations in float64. States are in order of ids.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from gpubench.physics.sph import DENSITY_STEP
 
 Rows = NDArray[Any]
 
-# Of g: each neighbour's part is rounded to a step, and its square of a distance in float32.
+# For g: each neighbour's term is rounded to a step, with a float32 squared distance.
 VALUE_ERROR = 64 * DENSITY_STEP
-# Of changes of velocity and their rates: rounded to 2^-20 of the largest part.
+# For velocity changes and their rates: rounded to 2^-20 of the largest term.
 ROUNDED = 2.0**-14
 
 
 @dataclass(frozen=True)
 class Solved:
-    """What a step says of its solve: g, float64 (particles,), and the residual that it left."""
+    """A step's report on its solve: g, float64 (particles,), and the final residual."""
 
     values: Floats
     residual: float
@@ -45,10 +45,10 @@ class Solved:
 def check_constraint_step(
     before: State, after: State, solved: Solved, box: Box, liquid: Liquid
 ) -> str | None:
-    """Return None where one step leads from `before` to `after`, else what is wrong with it.
+    """Return None where one step leads from `before` to `after`, else the first error.
 
-    In a region of motion.SAMPLE particles or so, or in all, if there are no more. With all, the
-    residual is compared too.
+    Compares a region of about motion.SAMPLE particles, or all particles if there are no more. The
+    residual is compared only with all particles.
     """
     compared = _ConstraintStep(before, after, solved, box, liquid)
     problem = compared.wrong_ids() or compared.problem()
@@ -57,14 +57,14 @@ def check_constraint_step(
 
 @dataclass(frozen=True)
 class _ConstraintStep(Between):
-    """What is compared; the arguments are those of `check_constraint_step`."""
+    """One comparison; the arguments are those of `check_constraint_step`."""
 
     solved: Solved
     box: Box
     liquid: Liquid
 
     def problem(self) -> str | None:
-        """Compare values, velocities, places and the residual with float64."""
+        """Compare values, velocities, positions and the residual with float64."""
         box, liquid = self.box, self.liquid
         places = self.before["places"]
         rng = np.random.default_rng(int(self.before["step"]))
@@ -100,7 +100,7 @@ class _ConstraintStep(Between):
         )
 
     def _wrong_places(self, near: Rows) -> str | None:
-        """Compare places with those that the new velocities lead to."""
+        """Compare positions with those that the new velocities lead to."""
         box = self.box
         units = np.asarray(box.units) / box.size
         step = self.after["velocities"][near, :3] * self.liquid.time_step * units
@@ -117,7 +117,7 @@ class _ConstraintStep(Between):
         )
 
     def _wrong_residual(self, positions: Floats, begin: Floats, g: Floats, x: Floats) -> str | None:
-        """Compare the residual with that of the velocities that the step came to."""
+        """Compare the residual with that of the step's final velocities."""
         if len(positions) < len(self.before["places"]):
             return None
         box, liquid = self.box, self.liquid

@@ -1,4 +1,4 @@
-"""Forces between particles of bodies and what they touch, and from walls (silva2012, 4.1, 4.2)."""
+"""Contact forces on the particles of bodies, and wall forces (silva2012, 4.1, 4.2)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gpubench.physics.pairs import nearest_image, wrapped
 
 @dataclass(frozen=True)
 class Contact:
-    """A spring with a damper between particles that touch (equations 11 and 12).
+    """A spring and damper between touching particles (equations 11 and 12).
 
-    distance: sum of the radii of two particles, below which they touch.
+    distance: sum of the radii of two particles, which touch below it.
     stiffness: of the spring, acceleration over length. damping: acceleration over velocity.
-    mass: of a fluid particle, by which both are multiplied.
+    mass: of a fluid particle; it multiplies both.
     """
 
     distance: float
@@ -33,10 +33,10 @@ class Contact:
 
 @dataclass(frozen=True)
 class Walls:
-    """Springs with dampers along the walls of a box (equation 13).
+    """Springs and dampers along the walls of a box (equation 13).
 
-    distance: from a wall, below which it pushes. stiffness, damping: as those of Contact.
-    epsilon: what is no deeper than this within the distance is not pushed.
+    distance: range of a wall's push. stiffness, damping: as in Contact.
+    epsilon: particles no deeper than this within the range are not pushed.
     """
 
     distance: float
@@ -56,18 +56,18 @@ def contact_forces(
     contact: Contact,
     box: Box,
 ) -> tuple[Floats, Floats]:
-    """Return the forces on some particles, and on others, from the contacts between them.
+    """Return the contact forces between two sets of particles, on the first and on the second.
 
-    positions, velocities: float64 (particles, 3); a pair across a periodic face is that of the
-    nearest images. The forces have the shapes of the positions, and add up to nothing.
-    m (K_c (t - r) e + eta (v_j - v_i)) for r < t; the spring between coincident particles has no
-    direction, and is left out.
+    positions, velocities: float64 (particles, 3); pairs across a periodic face use the nearest
+    image. The forces have the shapes of the positions, and sum to zero.
+    m (K_c (t - r) e + eta (v_j - v_i)) for r < t; coincident particles have no direction, so their
+    spring is left out.
     """
     from scipy.spatial import cKDTree  # slow to import
 
-    boxsize = np.where(box.periodic, box.size, 0.0)  # 0 where open, as cKDTree has it
+    boxsize = np.where(box.periodic, box.size, 0.0)  # 0 where not periodic, as cKDTree expects
     trees = [cKDTree(wrapped(p, box), boxsize=boxsize) for p in (positions, other_positions)]
-    radius = contact.distance * (1 + 1e-9)  # the tree rounds: ask for more, then select
+    radius = contact.distance * (1 + 1e-9)  # the tree rounds: query a larger radius, then select
     found = trees[0].sparse_distance_matrix(trees[1], radius, output_type="ndarray")
     i, j = found["i"], found["j"]
     offset = nearest_image(positions[i] - other_positions[j], box)
@@ -85,10 +85,10 @@ def contact_forces(
 
 
 def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box: Box) -> Floats:
-    """Return what the walls of a box do to particles inside it, float64 (particles, 3).
+    """Return the accelerations by a box's walls of particles inside it, float64 (particles, 3).
 
-    K_s d - K_d (v . n) along the inward normal n of each wall that is nearer than their distance
-    by d > epsilon. There are walls where the box does not repeat; see Box.walls.
+    K_s d - K_d (v . n) along the inward normal n of each wall whose range a particle has entered by
+    d > epsilon. There are walls along axes that are not periodic; see Box.walls.
     """
     accelerations = np.zeros_like(positions)
     for axis in np.flatnonzero(~np.asarray(box.periodic)):

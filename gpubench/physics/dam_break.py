@@ -16,18 +16,18 @@ from gpubench.base.errors import UserError
 from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import Estimate, fit_line, in_window
 
-LATE = (4.4, 9.2)  # T, over which experiments have a constant speed
-LATE_SLOPE, LATE_SLOPE_ERROR = 1.68, 0.1  # of Martin and Moyce's second set, end to end
+LATE = (4.4, 9.2)  # T, in which the experiments have a constant speed
+LATE_SLOPE, LATE_SLOPE_ERROR = 1.68, 0.1  # of the second data set of Martin and Moyce, end to end
 TOLERANCE = 0.1  # the sets are 7 % apart at T = 3.1
 
-LAYERS = 3.0  # of particles above the floor, in which a front is looked for
-FULL = 0.25  # of the particles of these layers that make them a fluid and no spray
-STRETCH = 2.0  # in spacings, over which they are counted
+LAYERS = 3.0  # of particles above the floor, in which the front is sought
+FULL = 0.25  # fraction of these layers that must be filled to count as fluid, not spray
+STRETCH = 2.0  # in spacings, over which particles are counted
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a figure shows: T and Z, float64 (points,)."""
+    """The points of a published figure: T and Z, float64 (points,)."""
 
     title: str
     times: Floats
@@ -39,7 +39,7 @@ def _experiment(title: str, *points: tuple[float, float]) -> Experiment:
     return Experiment(title, times, fronts)
 
 
-# As read off the figures of J. C. Martin and W. J. Moyce, Phil. Trans. R. Soc. A 244, 312 (1952),
+# Read off the figures of J. C. Martin and W. J. Moyce, Phil. Trans. R. Soc. A 244, 312 (1952),
 # figure 3, n^2 = 2, for columns of 1.125 and 2.25 inches, and of S. Koshizuka and Y. Oka, Nucl.
 # Sci. Eng. 123, 421 (1996), by pysph, examples/db_exp_data.py.
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -68,19 +68,18 @@ def scaled_time(time: float, width: float, gravity: float) -> float:
 
 
 def front_position(positions: Floats, spacing: float, depth: float) -> float:
-    """Return how far along x the fluid on the floor reaches without a gap.
+    """Return the x up to which fluid covers the floor without a gap.
 
-    positions: float64 (particles, 3). spacing: of particles at rest. depth: extent along y.
-    Counts the particles of the lowest LAYERS layers; the front is where, coming from the rear, a
-    stretch of STRETCH spacings first holds fewer than FULL of those that fill it. So neither
-    spray ahead of the front nor fluid in the air counts. Raises UserError where there is no such
-    fluid at all.
+    positions: float64 (particles, 3). spacing: between particles at rest. depth: extent along y.
+    Only the lowest LAYERS layers count; scanning from the rear, the front is the first stretch of
+    STRETCH spacings filled to less than FULL. This ignores spray ahead of the front and airborne
+    fluid. Raises UserError where no fluid is found.
     """
     on_floor = np.sort(positions[positions[:, 2] < LAYERS * spacing, 0])
     wanted = max(2, math.ceil(FULL * LAYERS * STRETCH * depth / spacing))
     if len(on_floor) < wanted:
         raise UserError(f"{len(on_floor)} particles are near the floor: a front needs {wanted}")
-    # From each particle on, how far the next `wanted` of them reach.
+    # For each particle, the distance to the one `wanted` - 1 places further along.
     reach = on_floor[wanted - 1 :] - on_floor[: len(on_floor) - wanted + 1]
     thin = np.flatnonzero(reach > STRETCH * spacing)
     last = int(thin[0]) + wanted - 2 if len(thin) else len(on_floor) - 1
@@ -88,16 +87,16 @@ def front_position(positions: Floats, spacing: float, depth: float) -> float:
 
 
 def late_slope(times: Floats, fronts: Floats) -> Estimate:
-    """Return dZ/dT over LATE; UserError where too few times lie there."""
+    """Return dZ/dT over LATE; UserError if it contains too few times."""
     chosen = in_window(times, LATE)
     return fit_line(times[chosen], fronts[chosen]).slope
 
 
 def deviations(times: Floats, fronts: Floats) -> dict[str, float]:
-    """Return the greatest (Z - Z of an experiment) / Z of it, with its sign, for each experiment.
+    """Return the greatest signed (Z - Z_exp) / Z_exp for each experiment.
 
-    times: float64 (samples,), rising; between them Z is interpolated, and points of an experiment
-    beyond the last are left out, as is an experiment of which none is left.
+    times: float64 (samples,), rising. Z is interpolated linearly between them; experimental points
+    beyond the last time are left out, as are experiments with no point left.
     """
     found = {}
     for name, experiment in EXPERIMENTS.items():

@@ -1,7 +1,7 @@
 """Domains of two species: order parameter on a mesh, structure factor, domain size.
 
-How domains grow: in two dimensions as t^1/2 and then t^2/3 (Coveney and Novik, Phys. Rev. E 54,
-5134, 1996), in three as t^1/3 and then t (Bray, Adv. Phys. 43, 357, 1994).
+Domains grow in two dimensions as t^1/2 and then t^2/3 (Coveney and Novik, Phys. Rev. E 54, 5134,
+1996), in three as t^1/3 and then t (Bray, Adv. Phys. 43, 357, 1994).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gpubench.physics.box import Box
 
 @dataclass(frozen=True)
 class StructureFactor:
-    """Mean of |transform|^2 over shells of wavevectors of like length.
+    """Mean of |transform|^2 over shells of wavevectors of similar length.
 
-    wavenumber: float64 (shells,), mean length of a shell's wavevectors, growing.
-    power: float64 (shells,), so that the mean over all wavevectors is the field's mean square.
+    wavenumber: float64 (shells,), mean length of a shell's wavevectors, increasing.
+    power: float64 (shells,), normalised: its mean over wavevectors is the field's mean square.
     modes: int64 (shells,), number of wavevectors in a shell.
     """
 
@@ -37,9 +37,9 @@ def order_parameter(
 ) -> Floats:
     """Return (n_1 - n_0) / (n_1 + n_0) of the particles in each cell of a mesh, x first.
 
-    Inside a domain that is -1 or 1, however the density fluctuates. Cells without a particle
-    are 0, so that a mesh should have several per cell.
-    spacing: least edge of a cell. In two dimensions the mesh is one cell deep along z.
+    It is -1 or 1 inside a domain, regardless of density fluctuations, and 0 in empty cells, so the
+    mesh should be coarse enough for several particles per cell.
+    spacing: minimum cell edge. In two dimensions the mesh is one cell deep along z.
     Returns float64 (nx, ny, nz).
     """
     cells = [max(1, math.floor(edge / spacing)) for edge in box.size[:dimensions]]
@@ -55,9 +55,9 @@ def order_parameter(
 def structure_factor(field: Floats, box: Box) -> StructureFactor:
     """Return the spherically averaged structure factor of a field on a mesh over the box.
 
-    field: float64 (nx, ny, nz). Along an axis between walls the transform is into cosines, of
-    multiples of pi / edge: it continues the field by its mirror image, as walls do that reflect,
-    so that nothing jumps there. An axis one cell deep has no wavevectors.
+    field: float64 (nx, ny, nz). Between walls the transform is a cosine transform, in multiples of
+    pi / edge: the field is continued by its mirror image, as at reflecting walls, without a jump.
+    An axis one cell deep has no wavevectors.
 
     Shells are as thick as the smallest wavenumber, and reach to the Nyquist wavenumber of the
     coarsest axis. The mean of the field is left out.
@@ -91,7 +91,7 @@ def _wavenumbers(cells: int, box: Box, axis: int) -> Floats:
 
 
 def _transform(field: Floats, box: Box) -> NDArray[np.complexfloating[Any, Any]]:
-    """Return the transform, of cosines along axes between walls; it keeps the sum of squares."""
+    """Return the transform (cosine between walls), scaled to keep the sum of squares."""
     from scipy import fft  # slow to import
 
     for axis in np.flatnonzero(~np.asarray(box.periodic)):
@@ -103,9 +103,9 @@ def _transform(field: Floats, box: Box) -> NDArray[np.complexfloating[Any, Any]]
 
 
 def domain_size(factor: StructureFactor) -> float:
-    """Return 2 pi / (mean wavenumber under the structure factor): 2 pi sum S / sum k S over shells.
+    """Return 2 pi over the mean wavenumber, weighted by S: 2 pi sum S / sum k S over shells.
 
-    Unit of length of the box. A field that is the same everywhere has no domains: UserError.
+    In the unit of length of the box. Raises UserError for a uniform field, which has no domains.
     """
     moment = float(factor.wavenumber @ factor.power)
     if not moment > 0:

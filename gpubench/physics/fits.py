@@ -26,28 +26,28 @@ class Estimate:
         return f"{self.value:.4g} ± {self.error:.2g}"
 
     def times(self, factor: float) -> Estimate:
-        """Return the estimate of so many times the quantity."""
+        """Return the estimate multiplied by a factor."""
         return Estimate(factor * self.value, abs(factor) * self.error)
 
 
 @dataclass(frozen=True)
 class StraightLine:
-    """A straight line through points, slope times x plus intercept."""
+    """A straight line: slope times x plus intercept."""
 
     slope: Estimate
     intercept: Estimate
 
 
 def mean_of(values: Floats | Sequence[float]) -> Estimate:
-    """Return the mean of two values or more that do not depend on each other, (values,)."""
+    """Return the mean of two or more independent values, (values,)."""
     return Estimate(float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values)))
 
 
 def mean_of_series(samples: Floats, blocks: int = 16) -> Estimate:
-    """Return the mean of an equilibrium series, with the error from means of blocks of it.
+    """Return the mean of an equilibrium series, with the error from block averages.
 
-    Blocks must be longer than the samples remember each other (Flyvbjerg and Petersen, J. Chem.
-    Phys. 91, 461, 1989). samples: float64 (samples,); the last that fill no block are left out.
+    Blocks must be longer than the correlation time (Flyvbjerg and Petersen, J. Chem. Phys. 91, 461,
+    1989). samples: float64 (samples,); a last, incomplete block is left out.
     """
     per_block = len(samples) // blocks
     if blocks < 2 or per_block == 0:
@@ -59,7 +59,7 @@ def mean_of_series(samples: Floats, blocks: int = 16) -> Estimate:
 
 
 def in_window(times: Floats, window: tuple[float, float]) -> NDArray[np.bool_]:
-    """Return which times lie in a window, ends included; UserError if too few for a fit."""
+    """Return a mask of the times in a window, ends included; UserError if too few for a fit."""
     first, last = window
     chosen = (times >= first) & (times <= last)
     if (count := int(chosen.sum())) < LEAST_POINTS:
@@ -73,9 +73,9 @@ def in_window(times: Floats, window: tuple[float, float]) -> NDArray[np.bool_]:
 def fit_line(x: Floats, y: Floats) -> StraightLine:
     """Fit a straight line by least squares to points in the order in which they were sampled.
 
-    Samples of one run stray from a trend together. Where the residuals' correlation from one to
-    the next, r, is positive, errors are larger by sqrt((1 + r) / (1 - r)), as if there were that
-    many fewer points (Santer et al., J. Geophys. Res. 105, 7337, 2000).
+    Residuals of one run are correlated. Where their lag-1 autocorrelation r is positive, errors are
+    larger by sqrt((1 + r) / (1 - r)), as if there were correspondingly fewer points (Santer et al.,
+    J. Geophys. Res. 105, 7337, 2000).
     """
     from scipy.stats import linregress  # slow to import
 
@@ -91,7 +91,7 @@ def fit_line(x: Floats, y: Floats) -> StraightLine:
 
 
 def growth_rate(times: Floats, amplitudes: Floats, window: tuple[float, float]) -> Estimate:
-    """Return n of amplitudes that go as exp(n t) in a window of time; negative for decay.
+    """Return n of amplitudes that grow as exp(n t) in a time window; negative for decay.
 
     times, amplitudes: float64 (samples,), amplitudes positive.
     """
@@ -100,7 +100,7 @@ def growth_rate(times: Floats, amplitudes: Floats, window: tuple[float, float]) 
 
 
 def growth_exponent(times: Floats, sizes: Floats, window: tuple[float, float]) -> Estimate:
-    """Return p of sizes that go as t^p in a window of time.
+    """Return p of sizes that grow as t^p in a time window.
 
     times, sizes: float64 (samples,), positive within the window.
     """

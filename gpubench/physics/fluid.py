@@ -2,8 +2,8 @@
 
 Forces have the form of Groot and Warren (J. Chem. Phys. 107, 4423, 1997), with w = 1 - r / cutoff:
 conservative a w, dissipative -gamma w^2 (e . v), random sigma theta w / sqrt(time step), along the
-unit vector e between two particles. Species are 0 and 1; pairs are (0, 0), (0, 1), (1, 1), so that
-the species of two particles add up to the number of their pair.
+unit vector e between two particles. Species are 0 and 1; pairs are (0, 0), (0, 1), (1, 1), so a
+pair's number is the sum of its two species.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gpubench.base.errors import UserError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# Share of the last acceleration that the velocity in the drag has beyond the half step:
-# velocity at t + lambda dt of Groot and Warren, seen from the half step.
+# Fraction of the last velocity change by which the velocity in the drag is ahead of the half step:
+# the velocity at t + lambda dt of Groot and Warren, relative to the half step.
 INTEGRATORS = {"velocity-verlet": 0.5, "groot-warren": 0.65, "leap-frog": 1.0}
 
 # The layout of `struct Fluid` in kernels/dpd.cu.
@@ -34,7 +34,7 @@ FLUID_DTYPE = np.dtype([
 
 @dataclass(frozen=True)
 class Fluid:
-    """Coefficients of the three pairs of species, masses, and what acts on all.
+    """Coefficients of the three pairs of species, masses, and gravity.
 
     repulsion, friction, noise: a, gamma and sigma of the pairs (0, 0), (0, 1), (1, 1).
     mass: of a particle of each species.
@@ -70,11 +70,10 @@ class Fluid:
     ) -> Fluid:
         """Convert the coefficients pi, gamma M and sigma of rozen2008, section 4.1.
 
-        There both weights are normalised, density times the integral of each over the space of
-        its dimensions being 1, and the second is the square of the first as well; no weight is
-        both. Each gets a factor of its own here, which goes into its coefficient; what the
-        fluctuation-dissipation theorem asks for, that the weights be in the proportion of a
-        function and its square, holds with any factors.
+        The paper normalises both weights (density times the integral of each over space is 1) and
+        makes the second the square of the first; no weight satisfies both. Here each weight has a
+        factor of its own, absorbed by its coefficient. The fluctuation-dissipation theorem only
+        requires one weight to be proportional to the square of the other: any factors will do.
         """
         first, second = (normalisation(power, density, dimensions, cutoff) for power in (1, 2))
 
@@ -89,7 +88,7 @@ class Fluid:
 
     @property
     def temperature(self) -> tuple[float, float, float]:
-        """The thermal energy kT that noise and friction keep: sigma^2 / (2 gamma); NaN without."""
+        """The thermal energy kT of noise and friction: sigma^2 / (2 gamma); NaN without either."""
         x, y, z = (
             sigma**2 / (2 * gamma) if gamma > 0 else math.nan
             for sigma, gamma in zip(self.noise, self.friction, strict=True)
@@ -99,9 +98,9 @@ class Fluid:
     def force_step(self, time_step: float) -> float:
         """Return the step to which each pair's force is rounded, so that sums are exact.
 
-        Multiples of a power of two add up without a rounding as long as the sum stays below
-        2^24 of them: in any order of the neighbours, the sum is the same to the bit. The range
-        holds 32 of the strongest forces that a pair can be expected to feel.
+        Multiples of a power of two add up without rounding as long as the sum stays below 2^24 of
+        them: the sum is then bitwise independent of the order of the neighbours. The range holds 32
+        of the strongest pair forces to be expected.
         """
         speed = 5 * max(math.sqrt(kt) if kt > 0 else 1.0 for kt in (*self.temperature, 1.0))
         strongest = (
@@ -114,8 +113,8 @@ class Fluid:
     def packed(self, time_step: float, integrator: str) -> NDArray[np.void]:
         """Return the fluid as the kernels read it: one element of FLUID_DTYPE.
 
-        noise: times sqrt(3 / time step), for a number that is uniform from -1 to 1.
-        ahead: what the velocity in the drag adds of the last step's change of velocity.
+        noise: times sqrt(3 / time step), for random numbers uniform from -1 to 1.
+        ahead: the fraction of the last velocity change added to the velocity in the drag.
         rounder: 1.5 * 2^23 force steps; adding and subtracting it rounds to whole force steps.
         """
         packed = np.zeros(1, FLUID_DTYPE)
@@ -130,7 +129,7 @@ class Fluid:
 
 
 def require_amounts(fluid: DataclassInstance) -> None:
-    """Raise UserError where a field of a fluid is not finite, or negative and not gravity."""
+    """Raise UserError where a field is not finite, or is negative (other than gravity)."""
     for field in fields(fluid):
         value = getattr(fluid, field.name)
         values = value if isinstance(value, tuple) else (value,)
@@ -145,7 +144,7 @@ def normalisation(power: int, density: float, dimensions: int, cutoff: float = 1
 
     power: 1 or 2. dimensions: 2 or 3.
     """
-    # Integral of 2 pi r (1 - r)^p, and of 4 pi r^2 (1 - r)^p, from 0 to 1.
+    # The integrals of 2 pi r (1 - r)^p and of 4 pi r^2 (1 - r)^p from 0 to 1.
     integrals = {
         (1, 2): math.pi / 3, (2, 2): math.pi / 6,
         (1, 3): math.pi / 3, (2, 3): 2 * math.pi / 15,

@@ -1,7 +1,7 @@
-"""Forces of dissipative particle dynamics in float64, to compare the kernels' with.
+"""Forces of dissipative particle dynamics in float64: the reference for the kernels.
 
-The forces are those of gpubench.physics.fluid; walls reflect, and gravity acts on the velocities,
-so neither is among them.
+The forces are those of gpubench.physics.fluid. Walls reflect, and gravity acts on the velocities,
+so neither is included.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def pair_forces(
 ) -> Floats:
     """Return the force on each particle from all others, float64 (particles, 3).
 
-    positions: float64 (particles, 3). velocities: likewise, those that the drag sees.
-    ids: what names the particles to the noise. species: 0 or 1.
+    positions: float64 (particles, 3). velocities: likewise, as used in the drag.
+    ids: the particle ids that seed the noise. species: 0 or 1.
     step, seed, generator: of the noise. parts: which of PARTS to add up.
-    Coincident particles feel no force from each other: they have no direction.
+    Coincident particles exert no force on each other: they define no direction.
     """
     if unknown := set(parts) - set(PARTS):
         raise ValueError(f"no part of the force is called {unknown}: they are {PARTS}")
@@ -66,19 +66,19 @@ def pair_forces(
 
 
 def conservative_energy(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
-    """Return the potential energy of the conservative forces: a cutoff w^2 / 2 for each pair."""
+    """Return the conservative potential energy: the sum of a cutoff w^2 / 2 over pairs."""
     repulsion = np.asarray(fluid.repulsion)
     energy = 0.0
     for pairs in ordered_pairs(positions, box, fluid.cutoff):
         weight = 1 - pairs.distance / fluid.cutoff
         energy += float(repulsion[species[pairs.first] + species[pairs.second]] @ weight**2)
-    return energy * fluid.cutoff / 4  # each pair came twice
+    return energy * fluid.cutoff / 4  # each pair was visited twice
 
 
 def virial(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
-    """Return the virial of the conservative forces: the sum of distance times force of each pair.
+    """Return the virial of the conservative forces: the sum of distance times force over pairs.
 
-    Minus the derivative of `conservative_energy` by the logarithm of the scale of everything.
+    It is minus the derivative of `conservative_energy` by the logarithm of a uniform scaling.
     """
     repulsion = np.asarray(fluid.repulsion)
     total = 0.0
@@ -87,4 +87,4 @@ def virial(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> floa
             1 - pairs.distance / fluid.cutoff
         )
         total += float(force @ pairs.distance)
-    return total / 2  # each pair came twice
+    return total / 2  # each pair was visited twice

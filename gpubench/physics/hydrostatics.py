@@ -1,4 +1,4 @@
-"""Fluid at rest under gravity along -z: pressure against depth, and how deep a body floats."""
+"""Fluid at rest under gravity along -z: pressure against depth, and draft of floating bodies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Profile:
 
 
 def pressure_profile(heights: Floats, pressures: Floats, thickness: float) -> Profile:
-    """Return the mean pressure in layers from z = 0 up; those without particles are left out.
+    """Return the mean pressure in layers from z = 0 up; empty layers are left out.
 
     heights, pressures: float64 (particles,).
     """
@@ -40,10 +40,10 @@ def pressure_profile(heights: Floats, pressures: Floats, thickness: float) -> Pr
 
 
 def surface_height(heights: Floats, spacing: float, area: float) -> float:
-    """Return where the surface of fluid at rest is, half a spacing above its highest layer.
+    """Return the surface height of a fluid at rest: half a spacing above its highest layer.
 
-    heights: float64 (particles,). area: of the surface, whose layer has area / spacing^2
-    particles: the mean height of as many, the highest, is that of the layer.
+    heights: float64 (particles,). area: of the surface. The highest area / spacing^2 particles form
+    the highest layer.
     """
     in_layer = min(len(heights), max(1, round(area / spacing**2)))
     highest = np.partition(heights, len(heights) - in_layer)[-in_layer:]
@@ -51,10 +51,10 @@ def surface_height(heights: Floats, spacing: float, area: float) -> float:
 
 
 def local_surface(positions: Floats, spacing: float) -> float:
-    """Return where the surface is over part of a fluid, such as that away from bodies.
+    """Return the surface height of a part of a fluid, such as the part away from bodies.
 
-    positions: float64 (particles, 3). The median, over square columns as wide as two spacings, of
-    their highest particle, and half a spacing more.
+    positions: float64 (particles, 3). The result is the median height of the highest particles of
+    square columns two spacings wide, plus half a spacing.
     """
     if not len(positions):
         raise UserError("there is no fluid whose surface could be seen")
@@ -68,10 +68,10 @@ def local_surface(positions: Floats, spacing: float) -> float:
 def hydrostatic_deviation(
     profile: Profile, density: float, gravity: float, surface: float, margin: float
 ) -> float:
-    """Return the greatest |p - rho g (H - z)| / (rho g H) of the layers, H the surface's height.
+    """Return the greatest |p - rho g (H - z)| / (rho g H) over layers; H is the surface height.
 
-    margin: from floor and surface, within which layers are left out: there a kernel reaches
-    beyond the fluid. gravity is positive. Raises UserError where too few layers are left.
+    margin: layers nearer than this to floor or surface are left out: there a kernel reaches beyond
+    the fluid. gravity: positive. Raises UserError where too few layers are left.
     """
     inside = _inside(profile, surface, margin)
     expected = density * gravity * (surface - profile.heights[inside])
@@ -80,19 +80,18 @@ def hydrostatic_deviation(
 
 
 def weight_density(profile: Profile, gravity: float, surface: float, margin: float) -> float:
-    """Return -dp/dz / g of a straight line through the layers: the density that p bears witness to.
+    """Return -dp/dz / g from a line fit over the layers: the density implied by the pressure.
 
-    Knows nothing of where the surface is, but for the layers that are left out; see
-    `hydrostatic_deviation`.
+    The surface height only decides which layers are left out; see `hydrostatic_deviation`.
     """
     inside = _inside(profile, surface, margin)
     return -fit_line(profile.heights[inside], profile.pressures[inside]).slope.value / gravity
 
 
 def floating_draft(density_ratio: float, height: float) -> float:
-    """Return how deep an upright box of some height lies in a fluid, by Archimedes.
+    """Return the draft of a floating upright box by Archimedes' principle.
 
-    density_ratio: of the box and the fluid. Raises UserError where it does not float.
+    density_ratio: of box and fluid. Raises UserError where the box does not float.
     """
     if not 0 < density_ratio < 1:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Two fluids that meet: the tension of their interface, and how their weight settles them."""
+"""Two fluids in contact: interfacial tension, and how they settle under their weight."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gpubench.physics.pairs import ordered_pairs
 def interface_stress(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
     """Return the conservative part of edge_z (P_zz - (P_xx + P_yy) / 2), P the pressure tensor.
 
-    Its mean over time is the sum of the tensions of all flat interfaces across z: velocities are
-    the same in all directions, and add nothing. Minus the derivative of the energy by the
-    logarithm of a stretch along z at constant volume, over the area.
+    Its time average is the sum of the tensions of all flat interfaces across z: velocities are
+    isotropic and contribute nothing. It is minus the derivative of the energy by the logarithm of a
+    stretch along z at constant volume, divided by the area.
     """
     repulsion = np.asarray(fluid.repulsion)
     total = 0.0
@@ -26,9 +26,9 @@ def interface_stress(positions: Floats, species: Integers, box: Box, fluid: Flui
         force = repulsion[species[pairs.first] + species[pairs.second]] * weight
         square = pairs.offset**2
         normal = square[:, 2] - (square[:, 0] + square[:, 1]) / 2
-        # Coincident particles have no direction, and no force.
+        # Coincident particles define no direction, and exert no force.
         total += float((force / np.where(pairs.distance > 0, pairs.distance, 1)) @ normal)
-    return total / 2 / (box.size[0] * box.size[1])  # each pair came twice
+    return total / 2 / (box.size[0] * box.size[1])  # each pair was visited twice
 
 
 def settled_heights(
@@ -39,17 +39,17 @@ def settled_heights(
     mass: tuple[float, float],
     stiffness: float,
 ) -> Floats:
-    """Return where particles of an even column are once it has settled under its own weight.
+    """Return the heights of an initially uniform column's particles, settled under its weight.
 
-    heights: float64 (particles,), 0 to `edge`; light ones below light_share of it, heavy ones
+    heights: float64 (particles,), 0 to `edge`; light particles below light_share of it, heavy ones
     above. gravity: downwards, positive. mass: of a light and of a heavy particle. stiffness:
-    derivative of the pressure by the number density, taken to be the same everywhere, so that
-    the density falls as exp(-gravity / stiffness * integral of the mass over z).
-    Each particle keeps its share of particles below it.
+    derivative of the pressure by the number density, assumed uniform, so that the density falls as
+    exp(-gravity / stiffness * integral of the mass over z).
+    The fraction of particles below each particle is unchanged.
     """
     from scipy.optimize import brentq  # slow to import
 
-    light, heavy = (gravity * m / stiffness for m in mass)  # rates at which the density falls
+    light, heavy = (gravity * m / stiffness for m in mass)  # decay rates of the density
 
     def below(z: float) -> float:
         return -math.expm1(-light * z) / light

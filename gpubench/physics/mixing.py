@@ -1,6 +1,6 @@
-"""The Rayleigh-Taylor instability: how far two fluids have mixed, and what linear theory expects.
+"""The Rayleigh-Taylor instability: extent of mixing, and growth rates of linear theory.
 
-The heavier fluid is species 1 and begins above; the vertical axis is z.
+The heavier fluid is species 1 and starts on top; the vertical axis is z.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from gpubench.physics.transport import wavenumber_along
 
 @dataclass(frozen=True)
 class MixingLayer:
-    """The layer in which the fluids are mixed.
+    """The mixing layer between the fluids.
 
     height: 6 times the integral of c (1 - c) over z.
-    spike: lowest z to which the heavy fluid has sunk. bubble: highest z to which the light one
+    spike: lowest z to which the heavy fluid has sunk. bubble: highest z to which the light fluid
         has risen.
     """
 
@@ -33,10 +33,10 @@ class MixingLayer:
 def heavy_fraction(
     positions: Floats, species: Integers, box: Box, spacing: float
 ) -> tuple[Floats, Floats]:
-    """Return the middles of horizontal layers at least `spacing` thick, and c, the heavy share.
+    """Return the mid-heights of layers at least `spacing` thick, and c, the heavy fraction.
 
-    c: float64 (layers,), of the particles in the layer. A layer without particles, as may be
-    below the upper wall, gets what linear interpolation between its neighbours gives.
+    c: float64 (layers,), of the particles in the layer. Layers without particles, possible below
+    the upper wall, are linearly interpolated from their neighbours.
     """
     layers = max(1, math.floor(box.size[2] / spacing))
     thickness = box.size[2] / layers
@@ -55,11 +55,11 @@ def mixing_layer(z: Floats, heavy: Floats, threshold: float = 0.05) -> MixingLay
     """Return height and ends of the mixing layer from the profile of `heavy_fraction`.
 
     The height is the integral measure of Andrews and Spalding (Phys. Fluids A 2, 922, 1990), with
-    the factor that makes it the thickness of a layer whose profile is linear. It counts all of
-    the profile, and noise hardly moves it; the ends are where the profile first passes
-    `threshold` from below and last passes 1 - `threshold`, and noise moves them.
+    the factor that makes it the thickness of a layer with a linear profile. It integrates the whole
+    profile, so noise hardly affects it. The ends are where the profile first passes `threshold`
+    from below and last passes 1 - `threshold`; they are sensitive to noise.
     z: float64 (layers,), equally spaced. heavy: likewise, 0 at the bottom and 1 at the top before
-    anything has mixed.
+    mixing.
     """
     if len(z) < 2:
         raise UserError("a mixing layer needs a profile of two layers or more")
@@ -74,7 +74,7 @@ def mixing_layer(z: Floats, heavy: Floats, threshold: float = 0.05) -> MixingLay
 def _first_crossing(z: Floats, rising: Floats, level: float) -> float:
     """Return where a profile first reaches a level, by linear interpolation between layers.
 
-    Where it begins above, its beginning; where it never reaches the level, its end.
+    The start of the profile if it begins above the level; its end if it never reaches it.
     """
     above = np.flatnonzero(rising >= level)
     if len(above) == 0:
@@ -92,10 +92,10 @@ def interface_wave(
     """Return the complex amplitude a of the interface's wave along x or y.
 
     The interface is at its mean height plus the real part of a exp(i k x): Re a goes with the
-    cosine, -Im a with the sine, and |a| is the amplitude. The interface over a place is as high
-    as the light particles in that column would fill it; the share of them in all columns together
-    is subtracted, so that waves of the density cancel to first order. Noise of particles placed
-    at random has |a| near 2 height sqrt(f (1 - f) / particles), f the share of either fluid.
+    cosine, -Im a with the sine, and |a| is the amplitude. Its height in a column is that to which
+    the light particles would fill it; the mean fraction of light particles is subtracted, so
+    density waves cancel to first order. For f the fraction of either fluid, random placement gives
+    |a| near 2 height sqrt(f (1 - f) / particles).
     """
     k = wavenumber_along(box, axis, mode)
     light = 1.0 - species
@@ -104,7 +104,7 @@ def interface_wave(
 
 
 def atwood_number(heavy: float, light: float) -> float:
-    """Return (heavy - light) / (heavy + light) of two mass densities."""
+    """Return (heavy - light) / (heavy + light), given two mass densities."""
     return (heavy - light) / (heavy + light)
 
 
@@ -115,13 +115,13 @@ def linear_growth_rate(
     kinematic_viscosity: float = 0.0,
     diffusion: float = 0.0,
 ) -> float:
-    """Return n of a small wave of the interface that grows as exp(n t), between deep fluids.
+    """Return n of a small interface wave that grows as exp(n t) between deep fluids.
 
-    n = sqrt(A g k + nu^2 k^4) - (nu + D) k^2 (Duff, Harlow and Hirt, Phys. Fluids 5, 417, 1962,
-    for a sharp interface), which without viscosity and diffusion is sqrt(A g k) (Chandrasekhar,
+    n = sqrt(A g k + nu^2 k^4) - (nu + D) k^2 (Duff, Harlow and Hirt, Phys. Fluids 5, 417, 1962, for
+    a sharp interface), which without viscosity and diffusion is sqrt(A g k) (Chandrasekhar,
     Hydrodynamic and Hydromagnetic Stability, 1961, chapter X). Mikaelian (Phys. Rev. E 47, 375,
     1993) compares it with the exact rate, which `viscous_growth_rate` returns.
-    An interface at rest begins as cosh(n t) rather than exp(n t).
+    An interface at rest starts as cosh(n t) rather than exp(n t).
     """
     square = wavenumber**2
     inertia = math.sqrt(atwood * gravity * wavenumber + (kinematic_viscosity * square) ** 2)
@@ -133,10 +133,10 @@ def viscous_growth_rate(
 ) -> float:
     """Return the exact n for two deep fluids of the same kinematic viscosity, without diffusion.
 
-    With p, q the shares of light and heavy fluid in the sum of the densities, Q = g / (k^3 nu^2)
+    With p, q the fractions of light and heavy fluid in the sum of the densities, Q = g / (k^3 nu^2)
     and n = (y^2 - 1) nu k^2, Chandrasekhar (1961, section 94) has y^4 + 4 p q y^3
-    + (2 - 12 p q) y^2 - (4 - 12 p q) y + 1 - 4 p q = (q - p) Q; the unstable wave is its root
-    above 1. atwood, gravity, viscosity: positive.
+    + (2 - 12 p q) y^2 - (4 - 12 p q) y + 1 - 4 p q = (q - p) Q; the unstable mode is its
+    root above 1. atwood, gravity, viscosity: positive.
     """
     from scipy.optimize import brentq  # slow to import
 
@@ -145,6 +145,6 @@ def viscous_growth_rate(
     quartic = np.polynomial.Polynomial(
         [1 - 4 * product - buoyancy, 12 * product - 4, 2 - 12 * product, 4 * product, 1]
     )
-    # At 1 the quartic is minus the buoyancy; at the other end it is positive for any product.
+    # At 1 the quartic is minus the buoyancy; at the other end it is always positive.
     y = brentq(quartic, 1, 2 + buoyancy**0.25, xtol=1e-14)
     return float((y**2 - 1) * kinematic_viscosity * wavenumber**2)

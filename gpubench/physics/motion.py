@@ -1,4 +1,4 @@
-"""What the checks of a step share: which particle is where, a sample of them, walls, tolerances."""
+"""Shared by the step checks: lookup by id, sampled regions, walls, tolerances."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from gpubench.physics.box import Box
 State = Mapping[str, NDArray[Any]]
 Item = TypeVar("Item")
 
-# A pair's force is rounded to a whole number of force steps. Such errors add up as a random walk
-# does: this many steps are more than ten standard deviations for a hundred neighbours.
+# A pair's force is rounded to a whole number of force steps. The errors add up as a random walk:
+# this many steps exceed ten standard deviations for a hundred neighbours.
 FORCE_STEPS = 32
-# Of a sum of velocities in float32, and of what moves a particle: a few roundings.
+# For a float32 sum of velocities, and for displacements: a few roundings.
 RELATIVE_ERROR = 2.0**-21
-# Of a place in units of the box: rounded to one, and reflected between two.
+# For a position in box units: rounded to one, and reflected between two.
 UNITS = 3.0
-SAMPLE = 20_000  # particles, or so, whose forces are computed in float64
-CHUNK = 2**17  # particles whose motion is compared at once, so that it stays in a cache
-MOST_CHUNKS = 32  # of those, drawn anew for each step
+SAMPLE = 20_000  # approximate number of particles whose forces are computed in float64
+CHUNK = 2**17  # particles compared at once, so that they stay in a cache
+MOST_CHUNKS = 32  # of those, sampled anew for each step
 
 
 def wrong_ids(ids: Words, rows: NDArray[np.intp]) -> str | None:
-    """Return None where each of the ids below their number is there once, else what is wrong.
+    """Return None if each id from 0 to n - 1 occurs once, else the first error.
 
     rows: those of the ids, see `rows_of`.
     """
@@ -52,7 +52,7 @@ def wrong_ids(ids: Words, rows: NDArray[np.intp]) -> str | None:
 
 
 def rows_of(ids: Words) -> NDArray[np.intp]:
-    """Return in which row each id is; 0 for one that is nowhere, which `wrong_ids` will tell."""
+    """Return the row of each id; 0 for a missing one, which `wrong_ids` reports."""
     rows = np.zeros(len(ids), np.intp)
 
     def part(begin: int, end: int) -> None:
@@ -64,7 +64,7 @@ def rows_of(ids: Words) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class Between:
-    """The states before and after a step, whose particles are compared by their ids."""
+    """The states before and after a step; particles are matched by id."""
 
     before: State
     after: State
@@ -76,23 +76,23 @@ class Between:
 
     @cached_property
     def is_at(self) -> NDArray[np.intp]:
-        """The row of each id after it."""
+        """The row of each id after the step."""
         return rows_of(self.after["places"][:, 3])
 
     def wrong_ids(self) -> str | None:
-        """Return None where both states have each id once, else what is wrong."""
+        """Return None where both states have each id once, else the first error."""
         return wrong_ids(self.before["places"][:, 3], self.was_at) or wrong_ids(
             self.after["places"][:, 3], self.is_at
         )
 
 
 def in_chunks(particles: int) -> Iterator[slice]:
-    """Yield the rows of all particles, CHUNK at a time."""
+    """Yield slices that cover all rows, CHUNK at a time."""
     return (slice(begin, begin + CHUNK) for begin in range(0, particles, CHUNK))
 
 
 def some_chunks(particles: int, rng: np.random.Generator) -> list[slice]:
-    """Return the chunks of all particles, or some drawn of many, so that a check takes its time."""
+    """Return all chunks, or a random sample of many, to bound the time of a check."""
     chunks = list(in_chunks(particles))
     if len(chunks) <= MOST_CHUNKS:
         return chunks
@@ -100,17 +100,17 @@ def some_chunks(particles: int, rng: np.random.Generator) -> list[slice]:
 
 
 def first_problem(parts: Sequence[Item], look: Callable[[Item], str | None]) -> str | None:
-    """Look at parts in threads; return the first problem in their order, or None."""
+    """Check parts in threads; return the first problem in their order, or None."""
     return next((problem for problem in each(parts, look) if problem), None)
 
 
 def region(
     places: Words, box: Box, volume: float, reach: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return the particles in a cube about one of them and around it, and which are inside.
+    """Return the rows in and around a cube about one particle, and a mask of those inside.
 
-    Around it are all within `reach` of those inside. volume: that of all particles together; the
-    cube would hold SAMPLE of them if they were spread evenly over it.
+    Those around it are all within `reach` of those inside. volume: of all particles; a cube of
+    evenly spread particles would hold SAMPLE of them.
     """
     rows, away, half_edge, _ = _cube(places, box, volume, reach, rng)
     return rows, np.all(np.abs(away) <= half_edge, axis=1)
@@ -119,9 +119,9 @@ def region(
 def octants(
     places: Words, box: Box, volume: float, reach: float, rng: np.random.Generator
 ) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
-    """Return the cube of `region` in eight parts, each with what is around it, to look at at once.
+    """Return the cube of `region` in eight parts, each with its surroundings, to check in parallel.
 
-    Each particle that is inside the cube is inside one part.
+    Each particle inside the cube is inside exactly one part.
     """
     rows, away, half_edge, margin = _cube(places, box, volume, reach, rng)
     inside = (np.abs(away) <= half_edge).all(axis=1)
@@ -129,7 +129,7 @@ def octants(
     for is_upper in itertools.product((False, True), repeat=3):
         mine = inside & ((away >= 0) == is_upper).all(axis=1)
         outward = np.where(is_upper, away, -away)
-        # A large cube reaches its own other side, through the walls of a periodic box.
+        # A large cube reaches its own far side through the faces of a periodic box.
         near = (outward >= -margin) | (outward + 2**32 <= half_edge + margin)
         if mine.any():
             chosen = near.all(axis=1)
@@ -140,10 +140,10 @@ def octants(
 def _cube(
     places: Words, box: Box, volume: float, reach: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], Floats, Floats]:
-    """Return what is in and around a cube, how far from its middle, half its edge, the margin.
+    """Return rows in and around a cube, their offsets from its centre, half its edge, the margin.
 
-    All but the rows are in units of the box: to the nearest image where the box repeats, as the
-    kernels have it.
+    All but the rows are in box units; offsets are to the nearest image along periodic axes, as in
+    the kernels.
     """
     units = np.asarray(box.units) / box.size
     half_edge = (SAMPLE / len(places) * volume) ** (1 / 3) / 2 * units
@@ -162,10 +162,10 @@ def _cube(
 def reflected(
     place: Floats, error: Floats, velocity: Floats, found: Floats, box: Box, axis: int
 ) -> tuple[Floats, Floats]:
-    """Return places brought inside the box, in units, and -1 where a wall turns a velocity round.
+    """Return positions reflected into the box, in units, and -1 where a velocity is reversed.
 
-    Nearer to a wall than the error of its place, a particle may have turned or not: there the
-    velocity that was found says it.
+    Within the position error of a wall, either outcome is possible: there the velocity found
+    decides.
     """
     units = box.units[axis]
     if box.periodic[axis]:
@@ -177,9 +177,9 @@ def reflected(
 
 
 def worst_of(difference: Floats, tolerance: float | Floats) -> tuple[Any, ...] | None:
-    """Return where a difference is furthest above its tolerance, or None where it never is.
+    """Return where a difference most exceeds its tolerance, or None where it never does.
 
-    What is not a number is above any tolerance.
+    NaN exceeds any tolerance.
     """
     excess = np.abs(difference) - tolerance
     if (excess <= 0).all():

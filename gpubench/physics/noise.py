@@ -1,7 +1,7 @@
-"""Random numbers of pairs of particles in NumPy, bit for bit those of kernels/common/noise.h.
+"""Random numbers of particle pairs in NumPy, bitwise equal to kernels/common/noise.h.
 
-Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) is a bijection
-of a counter under a key: a pair's number at a step needs no state, and either side can draw it.
+Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) is a bijection of
+a counter under a key: a pair's number needs no state, and both particles can compute it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def philox4x32(
     k1: ArrayLike,
     rounds: int = 10,
 ) -> tuple[Words, Words, Words, Words]:
-    """Return the four words that Philox4x32 makes of a counter of four, under a key of two.
+    """Return the four words of Philox4x32 for a counter of four words and a key of two.
 
     Counters and keys are 32-bit words, of any shapes that broadcast.
     """
-    # Words are held in 64 bits, where their products fit.
+    # Words are held in 64 bits, which their products fit.
     c0, c1, c2, c3, k0, k1 = (np.asarray(word, np.uint64) for word in (c0, c1, c2, c3, k0, k1))
     for _ in range(rounds):
         product0, product1 = MULTIPLIERS[0] * c0, MULTIPLIERS[1] * c2
@@ -47,18 +47,18 @@ def philox4x32(
 
 
 def symmetric(words: Words) -> NDArray[np.float32]:
-    """Return the odd multiple of 2^-24 between -1 and 1 that the high 24 bits of a word choose.
+    """Map the high 24 bits of each word to an odd multiple of 2^-24 between -1 and 1.
 
-    Those are the numbers of 24 bits that lie evenly about 0, and float32 holds each exactly.
+    The 2^24 values are evenly spaced and symmetric about 0; float32 holds each exactly.
     """
     odd = words.view(np.int32) >> 7 | 1
     return np.ldexp(odd.astype(np.float32), -24)
 
 
 def rozen_next(r: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the draws after the draws r, in [0, 1); each operation is rounded to float32.
+    """Return the draws that follow r, in [0, 1); each operation is rounded to float32.
 
-    Source: rozen2008, section 4.2: x = 1.000005 (r + sqrt(3))^5, of which the fraction is kept.
+    Source: rozen2008, section 4.2: the fractional part of x = 1.000005 (r + sqrt(3))^5.
     """
     root = r + np.float32(math.sqrt(3))
     square = root * root
@@ -96,8 +96,7 @@ def _rozen_noise(low: Words, high: Words, clock: tuple[int, ...]) -> Any:
     return np.float32(2) * draw - np.float32(1)
 
 
-# By name: random numbers of the lower ids and the higher ids, and the low and high words of step
-# and seed.
+# By name: functions of the lower ids, the higher ids, and the low and high words of step and seed.
 GENERATORS: Mapping[str, Callable[[Words, Words, tuple[int, ...]], NDArray[np.float32]]] = {
     "philox-10": partial(_philox_noise, rounds=10),
     "philox-7": partial(_philox_noise, rounds=7),

@@ -1,6 +1,6 @@
-"""What one snapshot of the particles says: temperature, momentum, pressure, structure.
+"""Observables of one snapshot: temperature, momentum, pressure, structure.
 
-In two dimensions particles lie in a plane of constant z, and areas take the place of volumes.
+In two dimensions particles lie in a plane of constant z, and areas replace volumes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Temperature:
     """Kinetic temperatures, in units of energy (k T).
 
     overall: of all particles, in the frame of their common centre of mass.
-    species: of species 0 and 1, each in the frame of its own, so that one fluid streaming through
-        the other is no heat. NaN for a species of fewer than two particles.
+    species: of species 0 and 1, each in its own centre-of-mass frame, so that relative streaming of
+        the fluids is not counted as heat. NaN for a species of fewer than two particles.
     """
 
     overall: float
@@ -37,7 +37,7 @@ class Temperature:
 class RadialDistribution:
     """The radial distribution function.
 
-    distance: float64 (bins,), middles of the bins. g: float64 (bins,), 1 for an ideal gas.
+    distance: float64 (bins,), bin centres. g: float64 (bins,), 1 for an ideal gas.
     """
 
     distance: Floats
@@ -45,7 +45,7 @@ class RadialDistribution:
 
 
 def observed(workload: str, seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a simulation observed at a moment, by the names that it has now.
+    """Return a simulation's observations of one moment under their current names.
 
     Up to 0.2.0, the temperature of DPD was that of half steps.
     """
@@ -75,7 +75,7 @@ def temperature(
 
 
 def _kinetic_temperature(velocities: Floats, mass: Floats, dimensions: int) -> float:
-    """Return sum of m v^2 over degrees of freedom, those of the centre of mass left out of both."""
+    """Return the sum of m v^2 per degree of freedom, excluding the centre of mass."""
     if len(mass) < 2:
         return math.nan
     thermal = velocities - mass @ velocities / mass.sum()
@@ -94,7 +94,7 @@ def pressure(
     """Return rho k T + (sum of r f_C over pairs) / (d V) in d dimensions.
 
     temperature: k T, measured or nominal. Drag and noise add nothing on average (Groot and
-    Warren 1997). In a box with walls the mean over the box, what walls do left out.
+    Warren 1997). In a box with walls it is the mean over the box, without the walls' contribution.
     """
     volume = _volume(box, dimensions)
     return len(positions) * temperature / volume + virial(positions, species, box, fluid) / (
@@ -105,9 +105,9 @@ def pressure(
 def radial_distribution(
     positions: Floats, box: Box, reach: float, bins: int, dimensions: int = 3
 ) -> RadialDistribution:
-    """Return g(r) up to `reach` in so many equal bins.
+    """Return g(r) up to `reach` in `bins` equal bins.
 
-    Raises UserError where an axis of the fluid is not periodic, as walls cut the shells off.
+    Raises UserError where an axis of the fluid is not periodic, as walls would cut off shells.
     """
     if not all(box.periodic[:dimensions]):
         raise UserError("a radial distribution needs a box that is periodic along all its axes")

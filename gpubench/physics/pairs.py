@@ -1,4 +1,4 @@
-"""Pairs of particles within a distance, by SciPy's cKDTree in float64, a bounded number at once."""
+"""Pairs of particles within a distance, by SciPy's cKDTree in float64, in bounded batches."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gpubench.physics.box import Box
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
-# A pair takes some 200 bytes in what works on it.
+# Processing a pair takes about 200 bytes.
 PAIRS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
 class OrderedPairs:
-    """Ordered pairs of particles: each pair comes once from either side.
+    """Ordered pairs of particles: each pair occurs once in each order.
 
     first, second: intp (pairs,), indices of the particles.
     offset: float64 (pairs, 3), position of the first minus that of the second's nearest image.
-        From the other side it is the same with its sign turned, to the bit.
+        In the other order it is exactly the negative.
     distance: float64 (pairs,), 0 for coincident particles.
     """
 
@@ -37,9 +37,9 @@ class OrderedPairs:
 
 
 def nearest_image(offset: Floats, box: Box) -> Floats:
-    """Return offsets (any, 3) less the whole periods in them: half an edge at most along each axis.
+    """Return offsets (any, 3) as minimum images: at most half an edge along each periodic axis.
 
-    Along axes that are not periodic they stay as they are.
+    Along axes that are not periodic they are unchanged.
     """
     shortened = offset.copy()
     for axis in np.flatnonzero(box.periodic):
@@ -49,12 +49,12 @@ def nearest_image(offset: Floats, box: Box) -> Floats:
 
 
 def ordered_pairs(positions: Floats, box: Box, reach: float) -> Iterator[OrderedPairs]:
-    """Yield all ordered pairs nearer than `reach`, some PAIRS_AT_ONCE at a time.
+    """Yield all ordered pairs nearer than `reach`, about PAIRS_AT_ONCE at a time.
 
-    positions: float64 (particles, 3), anywhere along periodic axes. All pairs of a first particle
-    come together.
-    Raises UserError where a periodic edge is shorter than twice the reach, so that a particle
-    could see two images of another.
+    positions: float64 (particles, 3), anywhere along periodic axes. All pairs with the same first
+    particle come in one batch.
+    Raises UserError where a periodic edge is shorter than twice the reach, so that two images of a
+    particle could be in range.
     """
     from scipy.spatial import cKDTree  # slow to import
 
@@ -65,8 +65,8 @@ def ordered_pairs(positions: Floats, box: Box, reach: float) -> Iterator[Ordered
                 f" {reach:g} apart need {2 * reach:g} or more"
             )
     inside = wrapped(positions, box)
-    boxsize = np.where(box.periodic, box.size, 0.0)  # 0 where open, as cKDTree has it
-    # The tree rounds: ask for a little more, then select.
+    boxsize = np.where(box.periodic, box.size, 0.0)  # 0 where not periodic, as cKDTree expects
+    # The tree rounds: query a slightly larger radius, then select.
     radius = reach * (1 + 1e-9)
     tree = cKDTree(inside, boxsize=boxsize)
     for chunk in _chunks(tree, inside, radius):
@@ -91,12 +91,12 @@ def wrapped(positions: Floats, box: Box) -> Floats:
     for axis in np.flatnonzero(box.periodic):
         edge = box.size[axis]
         inside = positions[:, axis] % edge
-        moved[:, axis] = np.where(inside < edge, inside, 0.0)  # the edge: of a tiny negative
+        moved[:, axis] = np.where(inside < edge, inside, 0.0)  # a tiny negative rounds to the edge
     return moved
 
 
 def _chunks(tree: cKDTree, positions: Floats, radius: float) -> list[NDArray[np.intp]]:
-    """Split the particles, in the tree's own order, so that each part has PAIRS_AT_ONCE or so."""
+    """Split the particles, in the tree's own order, into parts of about PAIRS_AT_ONCE pairs."""
     order = tree.indices
     pairs = tree.query_ball_point(positions[order], radius, return_length=True, workers=-1)
     part = np.cumsum(pairs) // PAIRS_AT_ONCE

@@ -1,8 +1,8 @@
 """Rigid bodies as sets of particles (silva2012, section 4.1): shape, state, motion.
 
 A body's state is its centre, orientation, velocity and angular momentum. Orientations are unit
-quaternions (w, x, y, z), which turn the body's frame, the one of its principal axes, into the
-world's. Whatever acts on the body acts on its particles: their forces add up to force and torque.
+quaternions (w, x, y, z), which rotate the body's frame (its principal axes) into the world's. All
+forces act on a body's particles, and add up to a total force and torque.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gpubench.base.errors import UserError
 from gpubench.physics.arrays import Floats
 
 UNTURNED = (1.0, 0.0, 0.0, 0.0)
-# How deep particles are kept: those further inside than a kernel radius meet nothing.
+# Depth to which particles are kept: those deeper than a kernel radius interact with nothing.
 SHELL = 1.0
 
 
@@ -26,7 +26,7 @@ SHELL = 1.0
 class RigidBody:
     """A rigid body; all arrays are float64.
 
-    centre: (3,), of mass. orientation: (4,), see the module. velocity: (3,), of the centre.
+    centre: of mass, (3,). orientation: (4,), see the module. velocity: (3,), of the centre.
     angular_momentum: (3,), about the centre, in the world's frame.
     mass: of the whole body. inertia: (3,), principal moments, about the axes of its own frame.
     offsets: (particles, 3), from the centre to its particles, in its own frame.
@@ -42,12 +42,12 @@ class RigidBody:
 
     @property
     def bounding_radius(self) -> float:
-        """How far its furthest particle is from the centre."""
+        """The distance of the furthest particle from the centre."""
         return float(np.sqrt((self.offsets**2).sum(axis=1).max()))
 
     @property
     def rotation(self) -> Floats:
-        """The matrix that turns its frame into the world's, (3, 3)."""
+        """The rotation matrix from the body's frame to the world's, (3, 3)."""
         return rotation_matrix(self.orientation)
 
     @property
@@ -58,18 +58,18 @@ class RigidBody:
         return velocity
 
     def particle_positions(self) -> Floats:
-        """Return where its particles are, (particles, 3)."""
+        """Return the positions of its particles, (particles, 3)."""
         positions: Floats = self.centre + self.offsets @ self.rotation.T
         return positions
 
     def particle_velocities(self) -> Floats:
-        """Return how its particles move, (particles, 3)."""
+        """Return the velocities of its particles, (particles, 3)."""
         arms = self.offsets @ self.rotation.T
         velocities: Floats = self.velocity + np.cross(self.angular_velocity, arms)
         return velocities
 
     def load(self, forces: Floats) -> tuple[Floats, Floats]:
-        """Return force and torque about the centre, (3,) each, of forces on its particles."""
+        """Return total force and torque about the centre, (3,) each, given particle forces."""
         arms = self.offsets @ self.rotation.T
         return forces.sum(axis=0), np.cross(arms, forces).sum(axis=0)
 
@@ -82,9 +82,9 @@ def box_body(
     orientation: Sequence[float] = UNTURNED,
     shell: float = SHELL,
 ) -> RigidBody:
-    """Make a solid box at rest, its particles in the middles of equal cells.
+    """Make a solid box at rest, with particles at the centres of equal cells.
 
-    size: edges in the body's frame. spacing: edge of a cell, or as near as whole cells allow.
+    size: edges in the body's frame. spacing: approximate cell edge, adjusted to whole cells.
     shell: particles deeper below the surface than this are left out.
     Raises UserError where size, density or spacing is not positive.
     """
@@ -101,10 +101,10 @@ def box_body(
 def ball_body(
     radius: float, centre: Sequence[float], density: float, spacing: float, shell: float = SHELL
 ) -> RigidBody:
-    """Make a solid ball at rest, its particles on spheres that are a spacing apart.
+    """Make a solid ball at rest, with particles on spheres a spacing apart.
 
-    The outermost is half a spacing below the surface: a cubic lattice would leave a rough ball,
-    whose size in a fluid depends on where the lattice meets its surface.
+    The outermost sphere is half a spacing below the surface. (A cubic lattice would make a rough
+    ball, whose effective size depends on where the lattice meets its surface.)
     shell: particles deeper below the surface than this are left out.
     Raises UserError where radius, density or spacing is not positive, or no particle fits.
     """
@@ -121,7 +121,7 @@ def ball_body(
 
 
 def rotation_matrix(quaternion: Floats) -> Floats:
-    """Return the rotation, (3, 3), of a unit quaternion (w, x, y, z)."""
+    """Return the rotation matrix, (3, 3), of a unit quaternion (w, x, y, z)."""
     w, x, y, z = quaternion
     return np.array(
         [
@@ -144,7 +144,7 @@ def turned(quaternion: Floats, angular_velocity: Floats, time_step: float) -> Fl
 
 
 def _lattice(counts: NDArray[np.int64], spacing: Floats) -> Floats:
-    """Return the middles of cells about the origin, (cells, 3)."""
+    """Return the centres of a grid's cells about the origin, (cells, 3)."""
     axes = (
         (np.arange(count) - (count - 1) / 2) * gap
         for count, gap in zip(counts, spacing, strict=True)
@@ -153,10 +153,10 @@ def _lattice(counts: NDArray[np.int64], spacing: Floats) -> Floats:
 
 
 def _sphere(radius: float, spacing: float) -> Floats:
-    """Return points on a sphere about the origin, one to each spacing^2, (points, 3).
+    """Return points on a sphere about the origin, one per spacing^2 of area, (points, 3).
 
-    They lie on a spiral, each a golden angle further than the last and as much lower (the
-    Fibonacci lattice; A. Gonzalez, Math. Geosci. 42, 49, 2010).
+    They lie on a spiral in golden-angle steps, equally spaced in height (the Fibonacci lattice; A.
+    Gonzalez, Math. Geosci. 42, 49, 2010).
     """
     count = max(1, round(4 * math.pi * (radius / spacing) ** 2))
     number = np.arange(count)

@@ -1,7 +1,7 @@
 """The fluid of smoothed particle hydrodynamics (silva2012, sections 3 and 4), and its kernels.
 
-Lengths are in kernel radii, speeds in speeds of sound, densities in rest densities: so are the
-kernel radius, the speed of sound, the rest density and, by equation 7, the stiffness k all 1.
+Lengths are in kernel radii, speeds in speeds of sound, densities in rest densities. In these units
+the kernel radius, the speed of sound, the rest density and, by equation 7, k are 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpubench.physics.fluid import require_amounts
 
 INTEGRATORS = ("euler", "symplectic")
 POLY6 = 315 / (64 * math.pi)
-SPIKY = 45 / math.pi  # of the slope, and of the Laplacian of the viscosity kernel
+SPIKY = 45 / math.pi  # slope of the spiky kernel, and Laplacian of the viscosity kernel
 
 # The layout of `struct Fluid` in kernels/common/sph.h.
 FLUID_DTYPE = np.dtype([
@@ -31,8 +31,8 @@ FLUID_DTYPE = np.dtype([
     ("density_rounder", np.float32), ("rounder", np.float32), ("force_step", np.float32),
     ("inverse_force_step", np.float32),
 ])  # fmt: skip
-DENSITY_STEP = 2.0**-22  # to which each neighbour's part of a density is rounded
-COMPRESSION = 0.1  # of the pair whose force the steps of a force are chosen for
+DENSITY_STEP = 2.0**-22  # each neighbour's density term is rounded to this
+COMPRESSION = 0.1  # compression at which a pair's force sets the range of force steps
 
 
 def poly6(r: Floats) -> Floats:
@@ -68,27 +68,27 @@ def viscous_laplacian(r: Floats) -> Floats:
 
 
 def spacing_for(neighbours: float) -> float:
-    """Return the spacing of a lattice with so many particles to a ball of the kernel radius."""
+    """Return the spacing of a lattice with this number of particles in a kernel radius."""
     return float((4 / 3 * math.pi / neighbours) ** (1 / 3))
 
 
 def mass_for(spacing: float, kernel: Callable[[Floats], Floats] = poly6) -> float:
-    """Return the mass with which a lattice of that spacing has the rest density."""
+    """Return the mass that gives a lattice of that spacing the rest density."""
     return 1 / float(kernel(_lattice(spacing)).sum())
 
 
 def slope_for(spacing: float) -> float:
     """Return m times the factor of the spiky kernel's slope, normalised on a lattice at rest.
 
-    With it, the pressure that the forces exert there, their virial, is that of the equation of
-    state. The integral over space gives SPIKY times the mass, which is some percent less.
+    With it, the virial pressure of the forces there is that of the equation of state. The integral
+    over space gives SPIKY times the mass, which is a few percent less.
     """
     r = _lattice(spacing)
     return 3 / float((r * (1 - r) ** 2)[r <= 1].sum())
 
 
 def _lattice(spacing: float) -> Floats:
-    """Return the distances of a lattice's particles from one of them, itself included."""
+    """Return the distances of a lattice's particles from one of them, including itself."""
     steps = np.arange(-math.ceil(1 / spacing), math.ceil(1 / spacing) + 1) * spacing
     x, y, z = np.meshgrid(steps, steps, steps)
     r: Floats = np.sqrt(x**2 + y**2 + z**2).ravel()
@@ -97,17 +97,17 @@ def _lattice(spacing: float) -> Floats:
 
 @dataclass(frozen=True)
 class SPHFluid:
-    """What decides the forces.
+    """The coefficients of the forces.
 
-    spacing: of the particles at rest. mass: of a particle. viscosity: mu of equation 1.
+    spacing: between particles at rest. mass: of a particle. viscosity: mu of equation 1.
     gravity: acceleration along x, y, z.
-    cuts: densities below the rest density count as it, so that no pressure is negative.
-    wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, as an
+    cuts: raises densities below the rest density to it, so that no pressure is negative.
+        wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, as an
         acceleration.
-    wall_epsilon: the collision accuracy of equation 13, how far within that range walls begin to
-        push.
-    contact_stiffness, contact_damping, contact_distance: k, eta and t_rad of equations 11 and 12
-        over a particle's mass.
+    wall_epsilon: the collision accuracy of equation 13: depth within that range at which walls
+        start to push.
+    contact_stiffness, contact_damping, contact_distance: k, eta and t_rad of equations 11 and 12,
+        divided by a particle's mass.
     """
 
     spacing: float
@@ -139,8 +139,8 @@ class SPHFluid:
     def force_step(self) -> float:
         """The step to which the acceleration by a neighbour is rounded, so that sums are exact.
 
-        As in fluid.Fluid.force_step: the range holds 32 times the acceleration by a neighbour
-        under a pressure that compresses the fluid by COMPRESSION, or by a contact.
+        As in fluid.Fluid.force_step: the range holds 32 times the acceleration by a neighbour at
+        the pressure of COMPRESSION, or by a contact.
         """
         strongest = max(
             slope_for(self.spacing) * 2 * COMPRESSION,
@@ -152,8 +152,8 @@ class SPHFluid:
     def packed(self, time_step: float) -> NDArray[np.void]:
         """Return the fluid as the kernels read it: one element of FLUID_DTYPE.
 
-        floor: the least density that counts. pressure, viscosity: with what is constant in sums
-        over neighbours. The rounders are 1.5 * 2^23 steps; see fluid.Fluid.packed.
+        floor: the minimum density. pressure, viscosity: include constant factors of the sums over
+        neighbours. The rounders are 1.5 * 2^23 steps; see fluid.Fluid.packed.
         """
         packed = np.zeros(1, FLUID_DTYPE)
         packed["weight"] = self.mass * POLY6

@@ -1,6 +1,6 @@
-"""Densities and accelerations of the fluid of SPH in float64, to compare the kernels' with.
+"""Densities and accelerations of the SPH fluid in float64: the reference for the kernels.
 
-The formulas are those of gpubench.physics.sph. Walls and contacts with bodies are apart, in
+The formulas are those of gpubench.physics.sph. Walls and contacts with bodies are separate, in
 gpubench.physics.contact.
 """
 
@@ -15,7 +15,7 @@ from gpubench.physics.sph import SPHFluid, poly6
 
 
 def densities(positions: Floats, box: Box, fluid: SPHFluid) -> Floats:
-    """Return the density at each particle by equation 4, itself included, uncut.
+    """Return the density at each particle by equation 4, including itself, uncut.
 
     positions: float64 (particles, 3).
     """
@@ -32,11 +32,11 @@ def accelerations(
 ) -> Floats:
     """Return the acceleration of each particle by the others, float64 (particles, 3).
 
-    positions, velocities: float64 (particles, 3). density: float64 (particles,), cut where the
-    fluid's is. By pressure along the slope of the spiky kernel, with p = rho - 1, and by viscosity
-    with its Laplacian. Coincident particles have no direction, and no pressure on each other.
+    positions, velocities: float64 (particles, 3). density: float64 (particles,), cut if the fluid
+    cuts it. Pressure acts along the slope of the spiky kernel, with p = rho - 1; viscosity uses its
+    Laplacian. Coincident particles define no direction, and exert no pressure on each other.
     """
-    constants = fluid.packed(1.0)[0]  # as the kernels have them
+    constants = fluid.packed(1.0)[0]  # as in the kernels
     pressure = density - 1
     found = np.zeros((3, len(positions)))
     for pairs in ordered_pairs(positions, box, 1.0):
@@ -54,9 +54,9 @@ def accelerations(
 
 
 def mean_pressure(positions: Floats, density: Floats, box: Box, fluid: SPHFluid) -> float:
-    """Return the pressure that the forces exert in a periodic box: their virial over 3 volumes.
+    """Return the virial pressure of the forces in a periodic box: their virial over 3 volumes.
 
-    What a force over an area is, whatever the equation of state says. Arguments as those of
+    It is the actual force per area, independent of the equation of state. Arguments as in
     `accelerations`.
     """
     constants = fluid.packed(1.0)[0]
@@ -66,5 +66,5 @@ def mean_pressure(positions: Floats, density: Floats, box: Box, fluid: SPHFluid)
         i, j = pairs.first, pairs.second
         mean = (pressure[i] + pressure[j]) / (density[i] * density[j])
         total += float(mean @ ((1 - pairs.distance) ** 2 * pairs.distance))
-    # Each pair came twice.
+    # Each pair was visited twice.
     return fluid.mass * float(constants["pressure"]) * total / 2 / (3 * box.volume)

@@ -1,7 +1,7 @@
-"""Whether a step of smoothed particle hydrodynamics with rigid bodies is right.
+"""Check a step of smoothed particle hydrodynamics with rigid bodies.
 
-A state is as the SPH workloads have it, in whatever order a device keeps its particles: step, an
-int; places, uint32 (particles, 4), units of the box and id; velocities, float32 (particles, 4).
+A state is that of the SPH workloads, with particles in any order: step, an int; places, uint32
+(particles, 4), box units and id; velocities, float32 (particles, 4).
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from gpubench.physics.rigid import RigidBody, turned
 from gpubench.physics.sph import DENSITY_STEP, SPHFluid
 from gpubench.physics.sph_forces import accelerations, densities
 
-# Of a density: each neighbour's part is rounded to a step, and their sum and inverse in float32.
+# For a density: each neighbour's term is rounded to a step; sum and inverse are float32.
 DENSITY_ERROR = 32 * DENSITY_STEP
-# Of the place of a body's particle, over the box's longest edge: it is turned in float32.
+# For a body particle's position, over the box's longest edge: it is rotated in float32.
 ARM_ERROR = 2.0**-21
-# Of what is added up over the particles of a body in float32, over the sum of absolute values.
+# For float32 sums over the particles of a body, over the sum of absolute values.
 SUM_ERROR = 2.0**-18
 
 
 @dataclass(frozen=True)
 class BodiesStep:
-    """What a step did to bodies.
+    """The effect of a step on the bodies.
 
-    before, after: the bodies. pushes: float32 (particles of all, 4 or 3), the forces of the fluid
-    on them, in masses of a particle of the fluid.
+    before, after: the bodies. pushes: float32 (all body particles, 4 or 3), the forces of the fluid
+    on them, in units of a fluid particle's mass.
     """
 
     before: Sequence[RigidBody]
@@ -56,10 +56,10 @@ class BodiesStep:
 
 
 def with_doubt(felt: Callable[[float], Floats], error: float) -> tuple[Floats, Floats]:
-    """Return what is felt at a distance, and what a little more or less of it changes.
+    """Return a force at a distance, and its uncertainty due to the error of that distance.
 
-    Both changes count, not what lies between them: where a spring meets its damper at the one,
-    both give 0 there, as beyond the range.
+    The uncertainty covers the changes at both ends, not only the spread between them: where a
+    spring meets its damper at one end, both forces are 0 there, as beyond the range.
     """
     now = felt(0.0)
     return now, np.abs(felt(error) - now) + np.abs(now - felt(-error))
@@ -76,14 +76,14 @@ def check_sph_step(
     time_step: float,
     bodies: BodiesStep | None = None,
 ) -> str | None:
-    """Return None where one step leads from `before` to `after`, else what is wrong with it.
+    """Return None where one step leads from `before` to `after`, else the first error.
 
     force: int32 (particles, 4), accelerations by neighbours and bodies in steps of
     fluid.force_step. flow: float32 (particles, 4), velocities before the step, and the inverse of
     the density. Both are in the order of `after`.
-    Single densities and forces are compared in a region of motion.SAMPLE particles or so. A force
-    that only one side of a pair felt shows wherever it is: the sum over the fluid and the
-    particles of the bodies is 0 to the bit. Bodies are compared as a whole.
+    Single densities and forces are compared in a region of about motion.SAMPLE particles. A force
+    that only one side of a pair felt shows up anywhere: the sum over the fluid and the body
+    particles is exactly 0. Bodies are compared as a whole.
     """
     compared = _SPHStep(before, after, force, flow, box, fluid, integrator, time_step, bodies)
     problem = (
@@ -98,7 +98,7 @@ def check_sph_step(
 
 @dataclass(frozen=True)
 class _SPHStep(Between):
-    """What is compared with the right step; the arguments are those of `check_sph_step`."""
+    """A comparison with the reference step; the arguments are those of `check_sph_step`."""
 
     force: NDArray[np.int32]
     flow: NDArray[np.float32]
@@ -117,7 +117,7 @@ class _SPHStep(Between):
 
     @property
     def tolerance(self) -> float:
-        """Of an acceleration by neighbours."""
+        """The tolerance of an acceleration by neighbours."""
         return FORCE_STEPS * self.fluid.force_step
 
     def wrong_in_region(self) -> str | None:
@@ -129,7 +129,7 @@ class _SPHStep(Between):
         return first_problem(parts, lambda part: self._wrong_in(*part))
 
     def _wrong_in(self, near: NDArray[np.intp], inside: NDArray[np.bool_]) -> str | None:
-        """Compare those inside; near: the rows of them and of those around, before the step."""
+        """Compare the particles inside; near: rows of these and those around, before the step."""
         places = self.before["places"]
         ids = places[near, 3]
         rows = self.is_at[ids]
@@ -158,7 +158,7 @@ class _SPHStep(Between):
         )
 
     def wrong_sum(self) -> str | None:
-        """Add up the forces on the fluid and on bodies by the fluid, in whole force steps."""
+        """Check that forces on the fluid and on bodies sum to zero, in whole force steps."""
 
         def of_chunk(rows: slice) -> Floats:
             return np.asarray(self.force[rows, :3].sum(axis=0, dtype=np.float64))
@@ -176,9 +176,9 @@ class _SPHStep(Between):
         )
 
     def wrong_motion(self) -> str | None:
-        """Compare places and velocities with those that the forces of the device ask for.
+        """Compare positions and velocities with those implied by the device's forces.
 
-        Of all particles up to some millions, then of as many, other ones in each step.
+        Covers all particles up to a few million, beyond that a new sample in each step.
         """
         ids = self.after["places"][:, 3]
         rng = np.random.default_rng(int(self.before["step"]))
@@ -201,7 +201,7 @@ class _SPHStep(Between):
         return first_problem(some_chunks(len(ids), rng), wrong)
 
     def wrong_bodies(self) -> str | None:
-        """Compare forces of the fluid on bodies, and where these get, with float64."""
+        """Compare the fluid's forces on bodies, and the bodies' new states, with float64."""
         if self.bodies is None:
             return None
         ends = np.cumsum([len(body.offsets) for body in self.bodies.before])
@@ -216,7 +216,7 @@ class _SPHStep(Between):
         return None
 
     def _contacts(self, positions: Floats, velocities: Floats) -> tuple[Floats, Floats]:
-        """Return what all bodies do to particles of the fluid, and how far that is in doubt."""
+        """Return the forces of all bodies on fluid particles, and their uncertainty."""
         total, doubt = np.zeros_like(positions), np.zeros_like(positions)
         for body in self.bodies.before if self.bodies is not None else ():
             touched, unsure = self._between(
@@ -229,10 +229,10 @@ class _SPHStep(Between):
     def _between(
         self, positions: Floats, velocities: Floats, others: Floats, their_velocities: Floats
     ) -> tuple[Floats, Floats]:
-        """Return the acceleration of particles by others that touch them, and its doubt.
+        """Return the acceleration of particles by others in contact, and its uncertainty.
 
-        Where a pair begins to touch, the damper sets in at once, so that a rounding of the
-        distance is seen.
+        The damper sets in abruptly where a pair comes into contact, so a rounding of the distance
+        is visible.
         """
         fluid = self.fluid
 
@@ -248,12 +248,12 @@ class _SPHStep(Between):
         return with_doubt(felt, ARM_ERROR * max(self.box.size))
 
     def _inside(self, body: RigidBody) -> Floats:
-        """Return where the particles of a body are, those behind a wall put at it."""
+        """Return the positions of a body's particles, clamped to the walls."""
         positions = wrapped(body.particle_positions(), self.box)
         return np.clip(positions, 0.0, self.box.size)
 
     def _near(self, body: RigidBody) -> NDArray[np.intp]:
-        """Return the rows of the fluid within the ball of a body, before the step."""
+        """Return the rows of the fluid within a body's bounding sphere, before the step."""
         places = self.before["places"]
         reach = (body.bounding_radius + self.fluid.contact_distance) * (1 + 1e-6)
         found = []
@@ -263,9 +263,9 @@ class _SPHStep(Between):
         return np.concatenate(found)
 
     def _wall_doubt(self, positions: Floats, velocities: Floats) -> Floats:
-        """Return how far a rounding of the place changes what walls do; see `_between`.
+        """Return the change of wall forces due to rounded positions; see `_between`.
 
-        A place is rounded most at the far end; without a wall there, only the first unit matters.
+        Rounding is largest at the far end; without a wall there, only the first unit matters.
         """
         ends = zip(self.box.size, self.box.walls, strict=True)
         error = ARM_ERROR * max((edge for edge, walls in ends if walls & HIGH_WALL), default=1.0)
@@ -288,13 +288,13 @@ class _SPHStep(Between):
         names: Sequence[str],
         is_symplectic: bool,
     ) -> str | None:
-        """Compare where accelerations, with their doubt, take things with where they got."""
+        """Compare positions with those implied by the accelerations, within their uncertainty."""
         box, time_step = self.box, self.time_step
         for axis in range(3):
             units = box.units[axis] / box.size[axis]
             begin, change = start[:, axis], time_step * pull[:, axis]
             velocity = begin + change
-            # What is added cancels in part: its parts are no larger than these.
+            # Terms of the sum partly cancel: each is no larger than these.
             parts = np.abs(begin) + np.abs(change) + time_step * abs(self.fluid.gravity[axis])
             error = RELATIVE_ERROR * parts + time_step * doubt[:, axis]
             carried = velocity if is_symplectic else begin
@@ -320,7 +320,7 @@ class _SPHStep(Between):
         return None
 
     def _wrong_push(self, number: int, pushes: Floats) -> str | None:
-        """Compare the forces of the fluid on the particles of a body."""
+        """Compare the fluid's forces on the particles of a body."""
         assert self.bodies is not None
         body = self.bodies.before[number]
         near = self._near(body)
@@ -338,7 +338,7 @@ class _SPHStep(Between):
         )
 
     def _wrong_body(self, number: int, pushes: Floats) -> str | None:
-        """Compare the state of a body after the step with what the forces on it ask for."""
+        """Compare a body's state after the step with the one implied by the forces on it."""
         assert self.bodies is not None
         body, after = self.bodies.before[number], self.bodies.after[number]
         mass, dt = self.fluid.mass, self.time_step

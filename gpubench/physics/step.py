@@ -1,8 +1,8 @@
-"""Whether a step of dissipative particle dynamics is right: ids, forces, velocities, places.
+"""Check a step of dissipative particle dynamics: ids, forces, velocities, positions.
 
-A state is as the DPD workloads have it, in whatever order a device keeps its particles: step, an
-int; places, uint32 (particles, 4), units of the box and id; velocities, float32 (particles, 4), at
-half steps, with the bits of the species; drags, likewise, where the drag has a velocity of its own.
+A state is that of the DPD workloads, with particles in any order: step, an int; places, uint32
+(particles, 4), box units and id; velocities, float32 (particles, 4), at half steps, with the bits
+of the species; drags, likewise, where the drag has a velocity of its own.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def check_dpd_step(
     seed: int,
     generator: str,
 ) -> str | None:
-    """Return None where one step leads from `before` to `after`, else what is wrong with it.
+    """Return None where one step leads from `before` to `after`, else the first error.
 
     force: float32 (particles, 4), those of the step, in the order of `after`.
-    generator: of the noise of pairs, see gpubench.physics.noise.
-    Single forces are compared in a region of SAMPLE particles or so. A force that only one side
-    of a pair felt shows wherever it is: the sum over all particles is 0 to the bit.
+    generator: of the pair noise, see gpubench.physics.noise.
+    Single forces are compared in a region of about SAMPLE particles. A force that only one side of
+    a pair felt shows up anywhere: the sum over all particles is exactly 0.
     """
     step = int(before["step"])
     compared = _DPDStep(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
@@ -62,9 +62,9 @@ def check_dpd_step(
 
 @dataclass(frozen=True)
 class _DPDStep(Between):
-    """What is compared with the right step; the arguments are those of `check_dpd_step`.
+    """A comparison with the reference step; the arguments are those of `check_dpd_step`.
 
-    ahead: share of the change of velocity that the drag's velocity has beyond the new one.
+    ahead: the fraction of the velocity change by which the drag's velocity is ahead of the new one.
     """
 
     force: NDArray[np.float32]
@@ -101,7 +101,7 @@ class _DPDStep(Between):
         return first_problem(parts, wrong)
 
     def wrong_sum(self) -> str | None:
-        """Add up the forces on all particles, in whole force steps."""
+        """Check that the forces on all particles sum to zero, in whole force steps."""
         force_step = self.fluid.force_step(self.time_step)
 
         def steps(rows: slice) -> Floats:
@@ -118,7 +118,7 @@ class _DPDStep(Between):
         )
 
     def wrong_motion(self) -> str | None:
-        """Compare places and velocities with the leap that the forces of the device ask for."""
+        """Compare positions and velocities with a leap-frog step by the device's forces."""
         ids = self.after["places"][:, 3]
 
         def wrong(rows: slice) -> str | None:
@@ -139,7 +139,7 @@ class _DPDStep(Between):
     def _wrong_along(
         self, axis: int, rows: slice, place: Words, start: Floats, inverse_mass: Floats
     ) -> str | None:
-        """Compare some particles along an axis; place and start: their places and velocities."""
+        """Compare some particles along an axis; place, start: their positions and velocities."""
         box, time_step = self.box, self.time_step
         units = box.units[axis] / box.size[axis]
         pushed = time_step * self.force[rows, axis] * inverse_mass

@@ -1,4 +1,4 @@
-"""Transport coefficients: diffusion from displacements, viscosity from a shear wave that decays."""
+"""Transport coefficients: diffusion from displacements, viscosity from a decaying shear wave."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ GROUPS = 16  # of particles, whose spread gives the error of a diffusion coeffic
 class MeanSquareDisplacement:
     """Mean-square displacement since the first snapshot, along the periodic axes.
 
-    Between snapshots no particle may travel half an edge of the box: the path is put together
-    from the nearest images. The drift of all particles together is taken out; any other flow
-    counts as displacement.
+    Between snapshots no particle may travel half an edge of the box, since paths are unwrapped by
+    the nearest image. The common drift of all particles is subtracted; any other flow counts as
+    displacement.
     """
 
     def __init__(self, box: Box) -> None:
@@ -46,7 +46,7 @@ class MeanSquareDisplacement:
         return np.asarray([groups.mean() for groups in self._groups])
 
     def add(self, time: float, positions: Floats) -> None:
-        """Go on to a later snapshot: float64 (particles, 3), always in the same order."""
+        """Add a later snapshot: float64 (particles, 3), always in the same order."""
         if self._last is None:
             if len(positions) < GROUPS:
                 raise UserError(f"a mean over particles needs at least {GROUPS}")
@@ -62,10 +62,10 @@ class MeanSquareDisplacement:
     def diffusion(self, window: tuple[float, float]) -> Estimate:
         """Return D from the slope 2 d D over a window of times since the first snapshot.
 
-        The window should begin when velocities are forgotten. Displacements at successive times
-        depend on each other, and those of different particles hardly: the error is from the
-        slopes of 16 groups of particles. A periodic box of edge L slows diffusion down by about
-        2.84 k T / (6 pi viscosity L) (Dünweg and Kremer, J. Chem. Phys. 99, 6983, 1993).
+        The window should start once velocities are decorrelated. Displacements at successive times
+        are correlated, those of different particles hardly: the error is from the slopes of 16
+        groups of particles. A periodic box of edge L slows diffusion down by about 2.84 k T / (6 pi
+        viscosity L) (Dünweg and Kremer, J. Chem. Phys. 99, 6983, 1993).
         """
         chosen = in_window(self.times, window)
         slopes = np.polyfit(self.times[chosen], np.asarray(self._groups)[chosen], 1)[0]
@@ -100,14 +100,13 @@ def viscosity(
 ) -> Viscosity:
     """Return the viscosity from a transverse wave that decays as exp(-nu k^2 t).
 
-    times, amplitudes: float64 (samples,), equally spaced, and far enough for stresses to be
-    forgotten in between; amplitudes as `shear_wave` has them.
+    times, amplitudes: float64 (samples,), equally spaced, further apart than the stress correlation
+    time; amplitudes as returned by `shear_wave`.
 
-    Thermal motion keeps the wave going as it dies, with a noise that decays like the wave. So
-    samples are not an exponential with independent errors; but each is the last one times
-    exp(-nu k^2 dt) plus an independent error (an Ornstein-Uhlenbeck process). The regression of
-    each on the one before therefore has the right weights and an honest error, however much of
-    the series is noise.
+    Thermal motion keeps exciting the wave, with a noise that decays like the wave. So samples are
+    not an exponential with independent errors; instead, each is the last one times exp(-nu k^2 dt)
+    plus an independent error (an Ornstein-Uhlenbeck process). Regressing each sample on the
+    previous one therefore has the right weights and error, however noisy the series is.
     """
     steps = np.diff(times)
     if len(times) < LEAST_POINTS or not np.allclose(steps, steps[0], rtol=1e-6, atol=0):

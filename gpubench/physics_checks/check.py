@@ -1,4 +1,4 @@
-"""What a check is, and what it tells: findings, and curves of figures."""
+"""The types of a check and its outcome: findings, and figures with their curves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER = Reference(0, 0, "by construction")
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """What a check measured."""
+    """The measurements of a check."""
 
     findings: Sequence[Finding]
     figures: Sequence[Figure] = ()
@@ -27,10 +27,10 @@ class CheckOutcome:
 class Check:
     """A check and its sizes.
 
-    question: what it answers, in a line.
+    question: the question it answers, in a line.
     measure: takes the device, and a size as keyword arguments.
     long: the size for a GPU, with errors below the tolerances.
-    quick: the size for some seconds on a CPU; None where none is worth its time.
+    quick: the size for a few seconds on a CPU; None if such a run would show nothing.
     """
 
     name: str
@@ -46,12 +46,12 @@ def curve(
     y: NDArray[Any],
     role: Literal["measured", "fit", "theory"] = "measured",
 ) -> Series:
-    """Return the points of a figure, x and y both (points,)."""
+    """Return a series for a figure; x and y are both (points,)."""
     return Series(label, x.tolist(), y.tolist(), role)
 
 
 def found(
     quantity: str, estimate: Estimate, reference: Reference | None = None, note: str = ""
 ) -> Finding:
-    """Return the finding of an estimate."""
+    """Return an estimate as a finding."""
     return Finding(quantity, estimate.value, estimate.error, reference, note)

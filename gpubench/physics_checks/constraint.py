@@ -1,4 +1,4 @@
-"""What must hold of the fluid whose density constraints hold: exactly, at rest, and in motion."""
+"""Checks of the fluid with density constraints: exact properties, fluid at rest, and in motion."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import by_ids
 from gpubench.workloads.workload import Value
 
-STEP = 1e-5  # of differences, in kernel radii
+STEP = 1e-5  # of finite differences, in kernel radii
 NEIGHBOURS = 30.0
-# Parameters with which steps are compared with float64.
+# Parameters of the steps that are compared with float64.
 STEPS: Sequence[Mapping[str, Value]] = (
     {},
     {"solver": "jacobi"},
@@ -44,7 +44,7 @@ REST: Mapping[str, Value] = {
 
 
 def gradient(device: Device, *, particles: int) -> CheckOutcome:
-    """Compare G with differences of g, and its transpose with it; needs no device."""
+    """Compare G with finite differences of g, and with its transpose; needs no device."""
     rng = np.random.default_rng(SEED)
     spacing = spacing_for(NEIGHBOURS)
     mass = mass_for(spacing, spline)
@@ -75,16 +75,16 @@ def gradient(device: Device, *, particles: int) -> CheckOutcome:
 
 
 def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
-    """Compare steps of both solvers, and the residuals that they tell, with float64."""
+    """Compare steps of both solvers, and the residuals they report, with float64."""
     runs = [(str(dict(parameters)), ConstraintFluid, parameters) for parameters in STEPS]
     return compare_steps(device, particles, runs, [span, span])
 
 
 def momentum(device: Device, *, particles: int, span: int) -> CheckOutcome:
-    """Stir a column, and follow its momentum: along y there are neither walls nor gravity.
+    """Stir a column and follow its momentum: there are no walls or gravity along y.
 
-    Along the other axes the momentum of a step must change as gravity and walls say, with the
-    walls' part from the step's own pressures in float64.
+    Along the other axes a step's change of momentum must be that of gravity and walls; the walls'
+    part is computed in float64 from the step's own pressures.
     """
     column = make(device, ConstraintFluid, particles, length=1.2, viscosity=0.05)
     let_stray(column)
@@ -118,7 +118,7 @@ def momentum(device: Device, *, particles: int, span: int) -> CheckOutcome:
 def _unexplained(
     column: ConstraintFluid, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> float:
-    """Return the largest part of a step's momentum that neither gravity nor walls gave."""
+    """Return the largest momentum change of a step not due to gravity or walls."""
     box, liquid = column.box, column.liquid
     positions = box.to_positions(before["places"])
     begin = before["velocities"][:, :3].astype(np.float64)
@@ -133,7 +133,7 @@ def _unexplained(
 
 
 def rest(device: Device, *, particles: int, height: float, span: float) -> CheckOutcome:
-    """Let a column settle; compare its pressure with the weight above, its density with 1."""
+    """Let a column settle; compare its pressure with the weight above, and its density with 1."""
     column = make(device, ConstraintFluid, particles, height=height, **REST)
     weighed = weigh_column(column, span, column.pressures)
     errors = np.maximum(column.density_errors(), 0)
@@ -148,7 +148,7 @@ def rest(device: Device, *, particles: int, height: float, span: float) -> Check
 
 
 def energy(device: Device, *, particles: int, span: float) -> CheckOutcome:
-    """Break a dam without viscosity against a wall, and follow energy and density."""
+    """Break a dam against a wall without viscosity, and follow energy and density."""
     given: dict[str, Value] = {"viscosity": 0.0, "tolerance": 1e-4, "iterations": 96}
     dam = make(device, ConstraintFluid, particles, length=2.0, **given)
     energies, largest, mean = [], 0.0, 0.0
@@ -187,10 +187,10 @@ def energy(device: Device, *, particles: int, span: float) -> CheckOutcome:
 def dam_break(
     device: Device, *, particles: int, depth: float, reynolds: float, free: bool, late: bool
 ) -> CheckOutcome:
-    """Follow the front of a collapsing column as the check of SPH does; see sph_flows.dam_break.
+    """Follow the front of a collapsing column like the check of SPH; see sph_flows.dam_break.
 
-    late: whether to compare the late speed too. Late layers are as thin as a kernel where the
-    fluid is coarse, lack neighbours that would let them press, and are too slow.
+    late: whether to compare the late speed too. In coarse runs the late layers are as thin as a
+    kernel, lack the neighbours that would build up pressure, and move too slowly.
     """
     given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}
 
@@ -201,7 +201,7 @@ def dam_break(
 
 
 def _solves(fluid: ConstraintFluid) -> Finding:
-    """Return how many iterations a step took, with what was left."""
+    """Return the iterations per step, with the remaining residual."""
     found = fluid.solves()
     note = (
         f"residual up to {found['largest_residual']:.2g}, {found['unconverged_steps']:.0f} steps"

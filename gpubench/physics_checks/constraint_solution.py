@@ -1,9 +1,8 @@
-"""One second of a dam break by constraints and by SPH: stable steps, errors of density, times.
+"""One second of a dam break with constraints and with SPH: stable steps, density errors, times.
 
 A column one metre wide and two metres high collapses under 9.81 m/s2. SPH runs at several Mach
-numbers, since its density error falls with the square of it and its steps with the number itself.
-A density error is that of a fluid's own density above the rest density, mean over the particles
-and LOOKS moments.
+numbers: its density error falls with the square of the Mach number, its step linearly. The density
+error is the excess over the fluid's rest density, averaged over the particles and LOOKS moments.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import Tank
 from gpubench.workloads.workload import BlowUp, Value
 
-SECOND = math.sqrt(2 * 9.81)  # in T = t sqrt(2 g / a)
+SECOND = math.sqrt(2 * 9.81)  # one second in units of T = t sqrt(2 g / a)
 LOOKS = 40
-# A step is stable where no particle moves further than a cell, the energy rises by no more than
-# RISE of what it was at first, and no solve ends above BEYOND tolerances.
+# A step is stable if no particle moves further than a cell, the energy rises by at most a fraction
+# RISE of its initial value, and every solve ends below BEYOND tolerances.
 RISE, BEYOND = 0.01, 10.0
 VISCOSITY = 0.1  # at Mach 1, for both
 CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
@@ -37,7 +36,7 @@ CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
 
 @dataclass
 class SolvedSecond:
-    """One way to simulate the second, and what came of it; times in ms, of each pass."""
+    """One configuration of the simulated second, and its results; times in ms, one per pass."""
 
     workload: type[Tank]
     mach: float
@@ -65,7 +64,7 @@ class SolvedSecond:
         return made
 
     def found(self) -> Finding:
-        """Return the time of the second, and what it was spent on."""
+        """Return the time of the second, and its breakdown."""
         iterations = f", {self.iterations:.1f} iterations of a step" if self.iterations else ""
         error = statistics.stdev(self.times) / math.sqrt(len(self.times))
         return Finding(
@@ -77,7 +76,7 @@ class SolvedSecond:
 
 
 def density_errors(tank: Tank) -> Floats:
-    """Return densities less the rest density, of the last step."""
+    """Return the last step's densities minus the rest density."""
     if isinstance(tank, ConstraintFluid):
         return tank.density_errors()
     assert isinstance(tank, SPH)
@@ -85,7 +84,7 @@ def density_errors(tank: Tank) -> Floats:
 
 
 def try_out(run: SolvedSecond, device: Device, particles: int) -> None:
-    """Simulate the second, and note density errors and whether the step was stable."""
+    """Simulate the second; record density errors and whether the step was stable."""
     tank = run.make(device, particles)
     means, lowest, first = [], np.inf, 0.0
     for look in range(LOOKS):
@@ -119,7 +118,7 @@ def try_out(run: SolvedSecond, device: Device, particles: int) -> None:
 def stable(
     way: SolvedSecond, steps: Sequence[float], device: Device, particles: int
 ) -> list[SolvedSecond]:
-    """Return the runs with some rising steps, and as the last one the first that is not stable."""
+    """Return runs with rising steps, up to and including the first unstable one."""
     tried = []
     for step in steps:
         tried.append(SolvedSecond(way.workload, way.mach, step, way.given))
@@ -132,14 +131,14 @@ def stable(
 def time_in_turns(
     runs: Sequence[SolvedSecond], device: Device, particles: int, passes: int
 ) -> None:
-    """Time the second of each run by device events, all runs in each pass."""
+    """Time the second of each run by device events, interleaving the runs in each pass."""
     tanks = [run.make(device, particles) for run in runs]
     starts = [tank.state() for tank in tanks]
     times = [[0.0] * passes for _ in runs]
     for number in range(passes):
         for tank, start, run, own in zip(tanks, starts, runs, times, strict=True):
             tank.restore(start)
-            tank.advance(2)  # nothing of the first launches is timed
+            tank.advance(2)  # excludes the first launches from the timing
             begin = device.record()
             tank.advance(run.steps)
             end = device.record()
@@ -150,9 +149,9 @@ def time_in_turns(
 
 
 def gain(run: SolvedSecond, others: Sequence[SolvedSecond]) -> float | None:
-    """Return the time of SPH with the same mean error over that of a run; None beyond its errors.
+    """Return the time of SPH at the same mean error over a run's; None outside SPH's error range.
 
-    Between two Mach numbers errors and times are taken to follow power laws.
+    Errors and times are interpolated between Mach numbers as power laws.
     """
     by_error = sorted(others, key=lambda other: other.mean_error)
     errors = [other.mean_error for other in by_error]
@@ -174,7 +173,7 @@ def solution(
 ) -> CheckOutcome:
     """Find the longest stable steps, and time the second with them and with shorter ones.
 
-    depth: of the tank, in widths of the column. constraint_steps, sph_steps: rising steps to try.
+    depth: of the tank, in column widths. constraint_steps, sph_steps: rising steps to try.
     """
     tank: dict[str, Value] = {"depth": depth, "length": 8.0, "top": 1.2}
     findings: list[Finding] = []

@@ -1,4 +1,4 @@
-"""Phase separation: how the size of the domains grows with time."""
+"""Phase separation: growth of the domain size with time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpubench.workloads.dpd import DPD, MESH, DPDSeparation
 
 FIRST_SAMPLE = 1.0  # of time
 SAMPLES = 36
-FROM_BOX = 0.3  # of its edge: larger domains feel their own images
+FROM_BOX = 0.3  # of the box edge: larger domains interact with their own images
 
 COVENEY = "Coveney and Novik, Phys. Rev. E 54, 5134 (1996)"
 AHMAD = "arXiv 1005.5096"
@@ -27,11 +27,11 @@ AHMAD = "arXiv 1005.5096"
 
 @dataclass(frozen=True)
 class GrowthLaw:
-    """A law of growth and the window of time in which it is looked for.
+    """A growth law and the time window in which it is fitted.
 
     until: None for as long as the box is large enough.
-    counts_from_begin: whether growth is that since the beginning of the window, in size and in
-        time, as behind a crossover: what was there before does not grow by the new law.
+    counts_from_begin: whether size and time are measured from the start of the window, as after a
+        crossover: domains that existed before do not follow the new law.
     """
 
     name: str
@@ -60,9 +60,9 @@ REGIMES: Mapping[int, Sequence[GrowthLaw]] = {
 def domain_growth(
     device: Device, *, dimensions: int, particles: int, span: float, runs: int, regimes: int
 ) -> CheckOutcome:
-    """Fit exponents to the domain sizes of some runs that differ in their seed.
+    """Fit exponents to the domain sizes of several runs with different seeds.
 
-    regimes: how many of REGIMES the span reaches.
+    regimes: the number of REGIMES that the span reaches.
     """
     histories = []
     for seed in range(SEED, SEED + runs):
@@ -89,7 +89,7 @@ def domain_growth(
 
 
 def _sizes(mixture: DPD, span: float) -> tuple[Floats, Floats]:
-    """Return times that follow each other ever more slowly, and the domain size at each."""
+    """Return times at increasing intervals, and the domain size at each."""
     steps = np.unique(
         np.rint(np.geomspace(FIRST_SAMPLE, span, SAMPLES) / mixture.time_step).astype(int)
     )
@@ -97,7 +97,7 @@ def _sizes(mixture: DPD, span: float) -> tuple[Floats, Floats]:
     for step in steps:
         mixture.advance(int(step) - mixture.step)
         mixture.require_sound()
-        # The order of the particles does not matter, and a snapshot would sort them.
+        # The order of the particles does not matter here; a snapshot would sort them.
         state = mixture.state()
         positions = mixture.box.to_positions(state["places"])
         species = state["velocities"][:, 3].view(np.int32)
@@ -107,7 +107,7 @@ def _sizes(mixture: DPD, span: float) -> tuple[Floats, Floats]:
 
 
 def _last_free(times: Floats, sizes: Floats, edge: float) -> float:
-    """Return the last time at which the domains do not feel that the box repeats."""
+    """Return the last time before the domains are affected by the periodic box."""
     free = times[sizes <= FROM_BOX * edge]
     if not len(free):
         raise UserError(f"a box {edge:.3g} long has no room for domains: make it larger")
@@ -117,7 +117,7 @@ def _last_free(times: Floats, sizes: Floats, edge: float) -> float:
 def _exponent(
     regime: GrowthLaw, window: tuple[float, float], times: Floats, sizes: Floats
 ) -> Estimate:
-    """Return the mean exponent of the runs, with an error from their spread if there are some."""
+    """Return the mean exponent of the runs, with an error from their spread if several."""
     begin, until = window
     if regime.counts_from_begin:
         first = int(np.searchsorted(times, begin))
@@ -132,7 +132,7 @@ def _exponent(
 
 
 def _fit(times: Floats, sizes: Floats, window: tuple[float, float], exponent: Estimate) -> Series:
-    """Return the power law through the middle of the sizes in a window."""
+    """Return the power law through the mean size in a window."""
     inside = (times >= window[0]) & (times <= window[1])
     level = float(np.exp(np.mean(np.log(sizes[inside]) - exponent.value * np.log(times[inside]))))
     ends = times[inside][[0, -1]]

@@ -24,18 +24,18 @@ from gpubench.physics_checks.check import Check, CheckOutcome, curve, found
 from gpubench.physics_checks.simulations import make, pass_time, sampled
 from gpubench.workloads.dpd import DPD, DPDStandard
 
-SPACING = 0.8  # of snapshots, about twice the time in which kT forgets itself
-SETTLE = 5.0  # time in which particles placed at random forget it
+SPACING = 0.8  # of snapshots, about twice the correlation time of kT
+SETTLE = 5.0  # time to relax from random positions
 TIME_STEPS = (0.01, 0.02, 0.04)
 
-BIN = 0.025  # of the radial distribution function
-FAR = 0.5  # at the end of it, where it should be 1
-PEAK = 0.11  # to either side of a maximum, where it is a parabola
-CLOSE = 0.25  # where it shows that particles are soft
+BIN = 0.025  # bin width of the radial distribution function
+FAR = 0.5  # range at its far end, where it should be 1
+PEAK = 0.11  # half-width of the parabola fitted to its maxima
+CLOSE = 0.25  # range in which it shows that particles are soft
 
 LAMMPS = "LAMMPS, pair_style dpd, of which this is the recursion"
 LAGGED = "leap-frog with lagged velocity of another code, the same recursion"
-# kT of velocity Verlet with half-step velocity in the drag, by time step.
+# Velocity Verlet's kT, with half-step velocity in the drag, by time step.
 AT_FULL_STEP = {0.01: 1.003, 0.02: 1.010, 0.04: 1.028}
 LAGGED_AT_HALF_STEP = {0.01: 1.015, 0.02: 1.028, 0.04: 1.067}
 LAGGED_AT_FULL_STEP = {0.01: 1.009, 0.02: 1.012, 0.04: 1.026}
@@ -48,7 +48,7 @@ PRESSURE = Reference(
 def temperatures(
     device: Device, *, particles: int, span: float, integrators: Sequence[str]
 ) -> CheckOutcome:
-    """Read kT at half and at full steps, for each integrator and time step."""
+    """Measure kT at half and at full steps, for each integrator and time step."""
     findings: list[Finding] = []
     for integrator in integrators:
         for time_step in TIME_STEPS:
@@ -121,7 +121,7 @@ def structure(
 ) -> CheckOutcome:
     """Measure the pressure and the radial distribution function.
 
-    distributions: on how many of the snapshots the latter is taken, which costs more.
+    distributions: the number of snapshots used for the latter, which costs more.
     """
     fluid = make(device, DPDStandard, particles, time_step=0.02)
     pass_time(fluid, SETTLE)
@@ -152,11 +152,11 @@ def _distribution_findings(
 ) -> list[Finding]:
     r, g = distribution.distance, distribution.g
     far = r > r[-1] - FAR
-    # Shells weigh as they hold pairs.
+    # Shells are weighted by their number of pairs.
     close = r < CLOSE
     shells = r[close] ** 2 / (r[close] ** 2).sum()
     peak = int(np.argmax(g))
-    # A parabola through the highest bin and those around it.
+    # A parabola through the highest bin and its neighbours.
     top_bins = np.abs(r - r[peak]) < PEAK
     curve = np.polyfit(r[top_bins], g[top_bins], 2)
     top = -curve[1] / (2 * curve[0])
@@ -188,8 +188,8 @@ def _pressure_of(distribution: RadialDistribution, fluid: DPD) -> float:
     r = distribution.distance
     density = fluid.particles / fluid.box.volume
     force = fluid.fluid.repulsion[0] * np.maximum(1 - r / fluid.fluid.cutoff, 0)
-    ends = np.append(0.0, r + r[0])  # of the bins
-    shells = np.diff(ends**3) / 3  # integrals of r^2, as g is the mean over each
+    ends = np.append(0.0, r + r[0])  # bin edges
+    shells = np.diff(ends**3) / 3  # integrals of r^2, since g is the mean over each shell
     integral = float((r * force * distribution.g) @ shells)
     return density * fluid.fluid.temperature[0] + 2 / 3 * math.pi * density**2 * integral
 

@@ -1,4 +1,4 @@
-"""What must hold to the bit, or to rounding: noise, momentum, energy, the same trajectories."""
+"""Checks to the bit, or to rounding: noise, momentum, energy, identical trajectories."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from gpubench.simulate.setup import Setup
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import Value
 
-ROUNDING = 2.0**-24  # the greatest of a velocity from 1 to 2 in float32
+ROUNDING = 2.0**-24  # the greatest rounding error of a float32 velocity between 1 and 2
 
-# Parameters with which algorithms take so few particles, and cells of as many as a fluid has.
+# Parameters that let algorithms run with few particles, at a fluid's occupancy.
 ROOM: Mapping[str, Mapping[str, int]] = {
     "fixed-capacity": {"capacity": 24},
     "adaptive-bitonic": {"chunk": 64},
 }
 SKIN = 0.35
 
-# Workloads and parameters of which a step is held against float64.
+# Workloads and parameters for the comparison of a step with float64.
 STEPS: Sequence[tuple[type[DPD], Mapping[str, Value]]] = (
     (DPDStandard, {}),
     (DPDStandard, {"pair_noise": "rozen2008"}),
@@ -51,7 +51,7 @@ ENERGY_STEPS = (0.0025, 0.005, 0.01, 0.02)
 
 
 def pair_noise(device: Device, *, pairs: int) -> CheckOutcome:
-    """Draw the noise of pairs from either side, and take its moments."""
+    """Compute the noise of pairs in both orders, and its moments."""
     findings = []
     inputs = make_pairs(pairs, SEED)
     mirrored = PairSet(inputs.j, inputs.i, inputs.step, inputs.key, None)
@@ -74,7 +74,7 @@ def _drawn(generator: PairNoise, inputs: PairSet) -> NDArray[np.float32]:
 
 
 def _moments(name: str, outcome: Mapping[str, Any], *, is_reference: bool) -> list[Finding]:
-    """Return the moments of numbers scaled to a variance of 1, with the error of true noise."""
+    """Return the moments of numbers scaled to variance 1, with the error of ideal noise."""
     error = outcome["standard_error"]
     # The fourth moment of a uniform number gives the error of its square.
     errors = {
@@ -91,7 +91,7 @@ def _moments(name: str, outcome: Mapping[str, Any], *, is_reference: bool) -> li
 
 
 def steps(device: Device, *, particles: int) -> CheckOutcome:
-    """Hold a step of every workload under every integrator against one in float64."""
+    """Compare a step of every workload and integrator with float64."""
     runs = [
         (f"{workload.name}, {integrator}", workload, {**parameters, "integrator": integrator})
         for workload, parameters in STEPS
@@ -101,7 +101,7 @@ def steps(device: Device, *, particles: int) -> CheckOutcome:
 
 
 def momentum_conservation(device: Device, *, particles: int, steps: int) -> CheckOutcome:
-    """Follow the total momentum, which starts at 0, in units of what rounding may do to it."""
+    """Follow the total momentum, which starts at 0, in units of its expected rounding error."""
     fluid = make(device, DPDStandard, particles)
     marks = np.unique(np.geomspace(10, steps, 24).astype(int))
     totals = []
@@ -166,7 +166,7 @@ def energy_conservation(device: Device, *, particles: int, span: float) -> Check
 
 
 def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
-    """Return times and energies of a particle; positions and velocities are of one moment."""
+    """Return times and energies per particle; positions and velocities are of the same moment."""
     times, energies = [], []
     for now in sampled(fluid, span, every=0.1):
         potential = conservative_energy(now.positions, now.species, fluid.box, fluid.fluid)
@@ -176,7 +176,7 @@ def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
 
 
 def trajectories(device: Device, *, particles: int, steps: int) -> CheckOutcome:
-    """Compare the state after some steps over every cell list, and with lists of neighbours."""
+    """Compare states after some steps across all cell lists, and with neighbour lists."""
     wanted = _state(device, Setup(DPDStandard.name, particles, seed=SEED), steps)
     differing, lacking, compared = [], [], 0
     for algorithm, form, skin in _cell_lists():
@@ -202,7 +202,7 @@ def trajectories(device: Device, *, particles: int, steps: int) -> CheckOutcome:
 
 
 def _cell_lists() -> list[tuple[str, str, float]]:
-    """Return name, form and skin of everything that can keep the cells of a simulation."""
+    """Return name, form and skin of each way to keep a simulation's cells."""
     forms = [
         (name, form)
         for name, algorithm in registry.algorithms().items()
@@ -214,7 +214,7 @@ def _cell_lists() -> list[tuple[str, str, float]]:
 
 
 def _state(device: Device, setup: Setup, steps: int) -> bytes:
-    """Return places and velocities after some steps in the order of ids, bit for bit."""
+    """Return positions and velocities after some steps, in order of ids, as bytes."""
     workload = setup.make(device)
     workload.advance(steps)
     workload.require_sound()

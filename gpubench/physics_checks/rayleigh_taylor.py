@@ -30,15 +30,15 @@ from gpubench.workloads.dpd import DPD, LAYER, DPDRayleighTaylor
 from gpubench.workloads.workload import Snapshot
 
 SAMPLES = 40
-MIXED = 0.1, 0.6  # of the height of the box: where the mixing layer is fitted
+MIXED = 0.1, 0.6  # heights, as fractions of the box, between which the mixing layer is fitted
 
-# Of density 3 and repulsion 25: derivative of p = rho kT + 0.101 a rho^2 (Groot and Warren 1997).
+# For density 3, repulsion 25: derivative of p = rho kT + 0.101 a rho^2 (Groot and Warren 1997).
 STIFFNESS = 1 + 2 * 0.101 * 25 * DENSITY
-WEIGHT = 1.0  # gravity times height: it makes the fluid denser below by some percent only
-FIRST_AMPLITUDE = 0.015  # of the wave, in wavelengths
+WEIGHT = 1.0  # gravity times height: compresses the lower fluid by only a few percent
+FIRST_AMPLITUDE = 0.015  # of the initial wave, in wavelengths
 STEEPEST = 0.4  # wavenumber times amplitude up to which a wave counts as small
 
-TENSION_EDGE = 10.0  # along z, of a box with two interfaces
+TENSION_EDGE = 10.0  # height of a box with two interfaces
 
 
 def mixing(
@@ -68,7 +68,7 @@ def _mixing_heights(column: DPD, span: float) -> tuple[Floats, Floats]:
 
 
 def _mixing_findings(column: DPD, times: Floats, heights: Floats) -> list[Finding]:
-    """Return the last height, and alpha of height = alpha A g t^2 from the slope of its root."""
+    """Return the last height, and alpha in height = alpha A g t^2 from the slope of its root."""
     of_box = heights / column.box.size[2]
     in_range = (of_box > MIXED[0]) & (of_box < MIXED[1])
     if (count := int(in_range.sum())) < LEAST_POINTS:
@@ -95,7 +95,7 @@ def _mixing_findings(column: DPD, times: Floats, heights: Floats) -> list[Findin
 
 @dataclass(frozen=True)
 class Wave:
-    """A single wave and what decides how fast it grows.
+    """A single wave and the parameters of its growth.
 
     tension: of the interface.
     """
@@ -112,23 +112,23 @@ class Wave:
 
     @property
     def atwood(self) -> float:
-        """That of the fluids' masses, as their number densities are the same."""
+        """The Atwood number of the masses, as the number densities are the same."""
         return atwood_number(self.mass[1], self.mass[0])
 
     @property
     def restored_gravity(self) -> float:
-        """Gravity less what the tension of the interface takes off for a wave of this length."""
+        """Gravity reduced by the effect of interfacial tension at this wavelength."""
         difference = DENSITY * (self.mass[1] - self.mass[0])
         return self.gravity - self.tension * self.wavenumber**2 / difference
 
     @property
     def kinematic_viscosity(self) -> float:
-        """That of both fluids together: their viscosity over their mean mass density."""
+        """The mixture's kinematic viscosity: the viscosity over the mean mass density."""
         return VISCOSITY / (DENSITY * sum(self.mass) / 2)
 
     @property
     def growth_rate(self) -> float:
-        """That of linear theory with viscosity; UserError where tension keeps the wave down."""
+        """The rate of linear theory with viscosity; UserError where tension stabilises the wave."""
         if self.restored_gravity <= 0:
             raise UserError(
                 f"the interface's tension of {self.tension:.3g} keeps a wave of length"
@@ -149,10 +149,10 @@ def single_mode(
     tension_particles: int,
     tension_snapshots: int,
 ) -> CheckOutcome:
-    """Measure how fast a single small wave of the interface grows, in runs of different seeds.
+    """Measure the growth rate of a single small wave of the interface, in runs of different seeds.
 
-    repulsion: between the fluids. The more, the less they dissolve in each other, and the better
-        theory knows the density on either side.
+    repulsion: between the fluids. The greater it is, the less they mix, and the better the density
+        on either side is known.
     """
     tension = surface_tension(device, tension_particles, tension_snapshots, repulsion)
     particles = round(DENSITY * depth * wavelength**2)
@@ -180,7 +180,7 @@ def single_mode(
 
 
 def surface_tension(device: Device, particles: int, snapshots: int, repulsion: float) -> Estimate:
-    """Measure the tension of flat interfaces, two of them in a periodic box without gravity."""
+    """Measure the tension of two flat interfaces in a periodic box without gravity."""
     width = math.sqrt(particles / DENSITY / TENSION_EDGE)
     slab = make(
         device, DPDRayleighTaylor, particles,
@@ -196,7 +196,7 @@ def surface_tension(device: Device, particles: int, snapshots: int, repulsion: f
 
 
 def _let_settle(column: DPD) -> None:
-    """Make the fluid denser below, as its weight will: else it falls, and bounces for long."""
+    """Start from the density profile at rest: otherwise the fluid falls and bounces."""
     state = column.state()
     positions = column.box.to_positions(state["places"])
     light_share = 1 - column.number("share_b")
@@ -209,7 +209,7 @@ def _let_settle(column: DPD) -> None:
 
 
 def _amplitudes(column: DPD, wave: Wave) -> tuple[Floats, Floats]:
-    """Return times and amplitudes of the wave, until theory has it at its steepest."""
+    """Return times and amplitudes of the wave, until theory predicts STEEPEST."""
     growth = STEEPEST / (wave.wavenumber * FIRST_AMPLITUDE * wave.wavelength)
     span = math.acosh(growth) / wave.growth_rate
 
@@ -220,12 +220,12 @@ def _amplitudes(column: DPD, wave: Wave) -> tuple[Floats, Floats]:
 
 
 def _rate(times: Floats, amplitudes: Floats, wave: Wave) -> float:
-    """Return n of the small amplitudes, which go as cosh(n t) from an interface at rest."""
+    """Return n of the small amplitudes, which grow as cosh(n t) from an interface at rest."""
     small = amplitudes * wave.wavenumber < STEEPEST
     at, measured = times[small], amplitudes[small]
 
     def misfit(rate: float) -> float:
-        """Return the squares that are left with the first amplitude that fits best."""
+        """Return the residual sum of squares with the best-fitting first amplitude."""
         shape = np.cosh(rate * at)
         left = measured - shape * (measured @ shape) / (shape @ shape)
         return float(left @ left)

@@ -40,7 +40,7 @@ FAMILIES: Mapping[str, Sequence[Check]] = {
 
 
 def run(family: str, device: Device, *, is_long: bool) -> CheckResults:
-    """Run all checks of a family at one size; one that comes to no end does not end the others."""
+    """Run all checks of a family at one size; a failing check does not stop the others."""
     conditions = environment(device)
     runs = []
     chosen = [(check, check.long if is_long else check.quick) for check in FAMILIES[family]]
@@ -54,7 +54,7 @@ def run(family: str, device: Device, *, is_long: bool) -> CheckResults:
 
 
 def run_check(check: Check, device: Device, size: Mapping[str, Any]) -> CheckRun:
-    """Run one check; what goes wrong in the simulation is its failure."""
+    """Run one check; an error in the simulation is recorded as its failure."""
     (outcome, failure), seconds = clock.timed(partial(_attempt, check.measure, device, size))
     return CheckRun(
         check.name, check.question, size, seconds, failure, outcome.findings, outcome.figures

@@ -1,4 +1,4 @@
-"""What all checks do: make a simulation, let time pass, read it."""
+"""Helpers of all checks: make a simulation, advance it, sample it."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ Kind = TypeVar("Kind", bound=Workload)
 def make(
     device: Device, workload: type[Kind], particles: int, seed: int = SEED, /, **parameters: Value
 ) -> Kind:
-    """Make a workload over the cell list that `gpubench simulate` takes by default."""
+    """Make a workload over the default cell list of `gpubench simulate`."""
     made = Setup(workload.name, particles, parameters=parameters, seed=seed).make(device)
     assert isinstance(made, workload)
     return made
 
 
 def pass_time(workload: Workload, time: float) -> None:
-    """Advance by that much simulated time, a step at least; raise BlowUp where it goes wrong."""
+    """Advance by some simulated time, at least a step; raise BlowUp if a step goes wrong."""
     workload.advance(max(1, round(time / workload.time_step)))
     workload.require_sound()
 
 
 def sampled(workload: Workload, span: float, every: float) -> Iterator[Snapshot]:
-    """Let a span of time pass, and yield a snapshot after each interval of it."""
+    """Advance by a span of time, and yield a snapshot after each interval."""
     for _ in range(round(span / every)):
         pass_time(workload, every)
         yield workload.snapshot()
 
 
 def from_the_beginning(workload: Workload, span: float, every: float) -> Iterator[Snapshot]:
-    """Yield a snapshot of the present, then those of `sampled`."""
+    """Yield a snapshot of the current state, then those of `sampled`."""
     return itertools.chain([workload.snapshot()], sampled(workload, span, every))
 
 
 def followed(
     workload: Workload, span: float, every: float, read: Callable[[Snapshot], Any]
 ) -> tuple[Floats, Floats]:
-    """Let a span of time pass; return times, (samples,), and what was read, (samples, ...)."""
+    """Advance by a span; return times, (samples,), and the values read, (samples, ...)."""
     times, readings = [], []
     for now in from_the_beginning(workload, span, every):
         times.append(now.time)
@@ -64,7 +64,7 @@ def compare_steps(
 ) -> CheckOutcome:
     """Compare a step of each run with one in float64, after each of some spans of steps.
 
-    runs: what a run is called, its workload, and its parameters.
+    runs: the name of each run, its workload, and its parameters.
     """
     problems, compared = [], 0
     for label, workload, parameters in runs:

@@ -1,4 +1,4 @@
-"""What must hold of SPH to the bit, or to rounding: kernels, steps, momentum; and which steps."""
+"""Checks of SPH to the bit, or to rounding: kernels, steps, momentum; and the longest steps."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.workload import BlowUp, Value
 
-STEP = 1e-4  # of differences, in kernel radii
+STEP = 1e-4  # of finite differences, in kernel radii
 COMPRESSION = 0.01
 
-# Workloads and parameters of which a step is held against float64.
+# Workloads and parameters for the comparison of a step with float64.
 STEPS: Sequence[tuple[type[SPH], Mapping[str, Value]]] = (
     (SPHDamBreak, {}),
     (SPHDamBreak, {"pressure": "kept", "viscosity": 0.2}),
     (SPHRigidBody, {"mach": 0.3, "drop": 0.0}),
 )
 
-# Speeds, in those of sound, with which a body is thrown into fluid at rest: down, and along.
+# A body's initial velocity in fluid at rest, in speeds of sound: downwards, and along.
 THROWN = 0.1, 0.05
 
-SETTLED = 150.0  # time in which a column comes to rest
-RESTLESS = 2.0  # times the speed that is left with short steps
-RATIO = 1.5  # of one step to the next that is tried
+SETTLED = 150.0  # time for a column to come to rest
+RESTLESS = 2.0  # factor over the speed left with short steps
+RATIO = 1.5  # between successive steps that are tried
 
 
 def kernels(device: Device, *, neighbours: float) -> CheckOutcome:
@@ -87,7 +87,7 @@ def _laplacian(kernel: Callable[[Floats], Floats], r: Floats) -> Floats:
 
 
 def _lattice_pressure(neighbours: float) -> Finding:
-    """Compare what the forces of a compressed lattice exert with the equation of state."""
+    """Compare the forces' pressure in a compressed lattice with the equation of state."""
     spacing = spacing_for(neighbours)
     fluid = SPHFluid(spacing, mass_for(spacing), 0.0, (0.0, 0.0, 0.0), False, 0.0, 0.0, 0.0)
     edge = math.ceil(3 / spacing)
@@ -106,7 +106,7 @@ def _lattice_pressure(neighbours: float) -> Finding:
 
 
 def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
-    """Hold steps of every workload under both integrators against float64."""
+    """Compare steps of every workload and both integrators with float64."""
     runs = []
     for workload, parameters in STEPS:
         for integrator in INTEGRATORS:
@@ -116,9 +116,9 @@ def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
 
 
 def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
-    """Throw a body into fluid without weight, and follow momentum and its exchange.
+    """Throw a body into fluid without gravity; follow the total momentum and its exchange.
 
-    Along the axis that repeats there are no walls: there, what the fluid gains the body loses.
+    There are no walls along the periodic axis: there the fluid gains what the body loses.
     """
     pool = make(
         device, SPHRigidBody, particles, bodies=1, mach=0.0, drop=0.1, height=0.5,
@@ -138,7 +138,7 @@ def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
     fluid, body = np.array(momenta).T
     lost = float(begin[1] - body[-1])
     off = np.abs(fluid + body - sum(begin)).max()
-    # A rounding of each velocity in each step, at random.
+    # The random walk of one rounding of each velocity in each step.
     walk = 2.0**-24 * THROWN[0] * pool.fluid.mass * math.sqrt(20 * span * particles)
     walk += 2.0**-24 * THROWN[1] * pool.bodies[0].mass * math.sqrt(20 * span)
     return CheckOutcome(
@@ -157,7 +157,7 @@ def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
 
 
 def _momenta(pool: SPH, axis: int) -> tuple[float, float]:
-    """Return the momenta of the fluid and of the first body along an axis of the memory."""
+    """Return the momenta of the fluid and of the first body along an axis in memory order."""
     state = pool.state()
     velocities = state["velocities"][:, axis].astype(np.float64)
     body = pool.bodies_in(state)[0]
@@ -165,7 +165,7 @@ def _momenta(pool: SPH, axis: int) -> tuple[float, float]:
 
 
 def _force_sum(pool: SPH) -> Floats:
-    """Add up the forces of the last step between fluid and fluid, and fluid and bodies."""
+    """Sum the forces of the last step, within the fluid and between fluid and bodies."""
     pushes = pool.device.download(pool.on_device.pushes)[:, :3]
     on_bodies = np.rint(pushes / np.float64(pool.fluid.force_step)).sum(axis=0)
     total: Floats = pool.computed("force")[:, :3].sum(axis=0, dtype=np.float64) + on_bodies
@@ -173,7 +173,7 @@ def _force_sum(pool: SPH) -> Floats:
 
 
 def integrators(device: Device, *, particles: int, span: float, viscosity: float) -> CheckOutcome:
-    """Find the longest steps with which a column at rest stays so."""
+    """Find the longest steps with which a column at rest stays at rest."""
     given: dict[str, Any] = {"length": 1.0, "height": 1.0, "mach": 0.1, "viscosity": viscosity}
     column = make(device, SPHDamBreak, particles, time_step=0.1, **given)
     pass_time(column, SETTLED)
@@ -181,7 +181,7 @@ def integrators(device: Device, *, particles: int, span: float, viscosity: float
 
     @cache
     def speed(integrator: str, time_step: float) -> float:
-        """Return the root mean square that is left after the span; infinite where it blows up."""
+        """Return the final root-mean-square speed; infinite where the run blows up."""
         moved = make(
             device, SPHDamBreak, particles, integrator=integrator, time_step=time_step, **given
         )

@@ -1,4 +1,4 @@
-"""What SPH with rigid bodies should do: rest under its weight, break a dam, carry what floats."""
+"""Checks of SPH with rigid bodies: hydrostatic pressure, a dam break, floating bodies."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ from gpubench.workloads.workload import Snapshot, Value
 
 TIME_STEP = 0.25
 REST_MACH, REST_VISCOSITY = 0.1, 0.3
-STRAYED = 0.2  # spacings, of particles of a column before they settle: a lattice would stay one
-LAYER, MARGIN = 1.0, 1.5  # of profiles, in kernel radii
+STRAYED = 0.2  # initial displacement of particles, in spacings: a lattice would never relax
+LAYER, MARGIN = 1.0, 1.5  # thickness of profile layers and margin, in kernel radii
 SNAPSHOTS = 20
 
 DAM = {"height": 2.0, "length": 16.0, "top": 1.2, "mach": 0.2, "time_step": 0.3}
 DAM_SPAN, DAM_EVERY = 9.3, 0.15  # in units of T
 
 FLOAT = {"mach": 0.2, "viscosity": 0.05, "drop": 0.1, "contact_distance": 1.15}
-SAMPLES = 24  # of a body along each axis, for the share of it that is in the fluid
+SAMPLES = 24  # per axis of a body, to find its immersed fraction
 
 
 def hydrostatics(device: Device, *, particles: int, height: float, span: float) -> CheckOutcome:
     """Let a column settle, and compare its pressure with the weight above.
 
-    height: of the column, in its widths. span: time to settle; sound crosses it in its height.
+    height: of the column, in its widths. span: time to settle; sound travels 1 in a time of 1.
     """
     column = make(
         device, SPHDamBreak, particles, length=1.0, top=1.5, height=height, mach=REST_MACH,
@@ -107,7 +107,7 @@ def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats])
 
 
 def let_stray(column: Tank) -> None:
-    """Move the particles of a lattice a little at random."""
+    """Displace the particles of a lattice a little at random."""
     state, box = column.state(), column.box
     positions = box.to_positions(state["places"])
     rng = np.random.default_rng(SEED)
@@ -121,9 +121,9 @@ def dam_break(
 ) -> CheckOutcome:
     """Follow the front of a collapsing column, and compare it with experiments.
 
-    depth: of the tank, in widths of the column. reynolds: of the width and the speed of a fall
-    through the height, which sets the viscosity: it stands for the friction of the floor, which
-    SPH does not have here. free: whether to let it run once more with a fiftieth of it.
+    depth: of the tank, in column widths. reynolds: of the width and the speed of a fall through the
+    height; it sets the viscosity, which replaces the friction of the floor, as SPH has none here.
+    free: whether to run once more with a fiftieth of the viscosity.
     """
 
     def make_dam(viscosity: float) -> SPH:
@@ -141,9 +141,9 @@ def compare_fronts(
 ) -> CheckOutcome:
     """Compare the front of a dam break with experiments.
 
-    make_dam: makes one of a viscosity. reynolds, free: see `dam_break`; free is the
-    number of the second run, or None for none. is_late_compared: whether the late speed has a
-    reference.
+    make_dam: makes a dam of a given viscosity. reynolds, free: see `dam_break`; free is the
+    Reynolds number of the second run, or None for none. is_late_compared: whether the late speed
+    has a reference.
     """
     times, fronts = _front(make_dam, reynolds)
     findings = [
@@ -178,7 +178,7 @@ def compare_fronts(
 
 
 def _front(make_dam: Callable[[float], Tank], reynolds: float) -> tuple[Floats, Floats]:
-    """Let a dam of a Reynolds number break, and return T and Z of its front."""
+    """Simulate a dam break at a Reynolds number; return T and Z of its front."""
     width = make_dam(0.0).scene.box.size[0] / DAM["length"]  # of the column
     dam = make_dam(DAM["mach"] * width / reynolds)
     scale = scaled_time(1.0, width, -min(dam.gravity))
@@ -192,10 +192,10 @@ def _front(make_dam: Callable[[float], Tank], reynolds: float) -> tuple[Floats, 
 def floating(
     device: Device, *, particles: int, size: float, densities: list[float], span: float
 ) -> CheckOutcome:
-    """Drop a box and a ball into a pool, and see how much of them stays below its surface.
+    """Drop a box and a ball into a pool, and measure how deep they float.
 
-    size: of the bodies, in depths of the fluid. densities: of the bodies, one run each. span:
-    time to settle.
+    size: of the bodies, in fluid depths. densities: of the bodies, one run each. span: time to
+    settle.
     """
     findings = []
     for density in densities:
@@ -222,7 +222,7 @@ def floating(
 
 
 def _surface(now: Snapshot, pool: SPH, edge: float) -> float:
-    """Return where the surface is, half a body and two kernel radii away from bodies."""
+    """Return the height of the surface, half a body and two kernel radii away from bodies."""
     fluid = now.positions[now.species == 0]
     far = np.ones(len(fluid), bool)
     for body in _bodies(pool):
@@ -233,7 +233,7 @@ def _surface(now: Snapshot, pool: SPH, edge: float) -> float:
 
 
 def _shares(pool: SPH, edge: float, surface: float) -> list[float]:
-    """Return the shares of the volumes of a box and of a ball that are below the surface."""
+    """Return the fractions of the box's and the ball's volume that are below the surface."""
     box = box_body((edge,) * 3, (0, 0, 0), 1.0, edge / SAMPLES, shell=math.inf)
     ball = ball_body(edge / 2, (0, 0, 0), 1.0, edge / SAMPLES, shell=math.inf)
     up = AXES[2]

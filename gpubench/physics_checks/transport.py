@@ -27,8 +27,8 @@ DENSITY = 3.0
 VISCOSITY = 0.847
 OWN = "another code, measured for this project"
 SAMPLES = 40  # of the waves
-FORGOTTEN = 2.0  # time after which a particle's velocity is
-WAVE_SPEED = 0.2  # of each of the waves; below what makes them see each other
+FORGOTTEN = 2.0  # time after which a particle's velocity is decorrelated
+WAVE_SPEED = 0.2  # of each wave; low enough for the waves not to interact
 
 
 def self_diffusion(device: Device, *, particles: int, span: float) -> CheckOutcome:
@@ -52,7 +52,7 @@ def self_diffusion(device: Device, *, particles: int, span: float) -> CheckOutco
 
 
 def shear_viscosity(device: Device, *, particles: int, span: float) -> CheckOutcome:
-    """Measure the viscosity from four weak shear waves in one box, which decay side by side."""
+    """Measure the viscosity from four weak shear waves that decay in the same box."""
     fluid = make(device, DPDStandard, particles, time_step=TIME_STEP)
     pass_time(fluid, SETTLE)
     _set_waves_going(fluid)
@@ -72,7 +72,7 @@ def shear_viscosity(device: Device, *, particles: int, span: float) -> CheckOutc
 
 
 def _set_waves_going(fluid: DPD) -> None:
-    """Add to the velocities along x and y a sine and a cosine over z each."""
+    """Add a sine and a cosine over z to the velocities along x and y."""
     state = fluid.state()
     phase = wavenumber_along(fluid.box, 2) * fluid.box.to_positions(state["places"])[:, 2]
     for axis in (0, 1):

@@ -1,1 +1,1 @@
-"""Run a workload: step it, time it, keep checkpoints, write pictures and trajectories of it."""
+"""Run a workload: step and time it; write checkpoints, pictures and trajectories."""

@@ -1,4 +1,4 @@
-"""Arrays of an .npz file that may come from anywhere."""
+"""Reading arrays from an untrusted .npz file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-# An .npy file as `numpy.savez` writes it for a plain array: its kind, bytes, order and shape.
+# Header of a plain array's .npy file, as `numpy.savez` writes it: kind, bytes, order and shape.
 _START = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '([<>|][biufU]\d+)', 'fortran_order': (?:False|True),"
     rb" 'shape': \(([\d, ]*)\), \} *\n",
@@ -23,9 +23,9 @@ _LONGEST_START = 4096
 def read_arrays(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
     """Read all arrays that `numpy.savez` wrote, by name; nothing is unpickled.
 
-    What the file claims is compared with the bytes that it holds before memory is taken for it.
-    Raises ValueError for a member that `savez` does not write: compressed, of objects, or with
-    more or fewer bytes than its shape asks for.
+    The declared sizes are compared with the actual bytes before memory is allocated.
+    Raises ValueError for a member that `savez` does not write: compressed, of objects, or with more
+    or fewer bytes than its shape requires.
     """
     members = archive.infolist()
     if len({member.filename for member in members}) < len(members):
@@ -45,7 +45,7 @@ def read_arrays(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
 
 
 def _require_whole(start: bytes, size: int) -> None:
-    """Raise ValueError where an .npy file of so many bytes holds another array than it says."""
+    """Raise ValueError where an .npy file's size does not match its declared array."""
     told = _START.match(start)
     if told is None:
         raise ValueError("no plain array")

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a simulation needs to resume, in a file of NumPy arrays (.npz)."""
+"""Checkpoints: a simulation's complete state, in a file of NumPy arrays (.npz)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from gpubench.simulate.setup import Setup, possible
 from gpubench.workloads.workload import Workload
 
 FORMAT = 1
-_HEADER = "header"  # JSON: the fields of a Checkpoint but for its state
-_STATE = "state."  # before the names of the arrays
-# What a header may hold, field by field.
+_HEADER = "header"  # JSON: the fields of a Checkpoint except its state
+_STATE = "state."  # prefix of the names of the arrays
+# The allowed types of each field of a header.
 _KINDS = {
     "run": (str, NoneType), "step": (int,), "device": (str,), "version": (str,),
     "code_hash": (str,), "observations": (list,),
@@ -44,12 +44,12 @@ _SETUP_KINDS = {
 class Checkpoint:
     """A moment of a simulation.
 
-    setup: complete. step: since the beginning.
+    setup: complete. step: since the start.
     device, version, code_hash: of the machine and the package that made it.
-    observations: what was observed up to this moment.
-    state: as Workload.state returned it.
-    run: the id of the run, which its frames and trajectory hold too; None in older checkpoints,
-        and in what resumes from them.
+    observations: those made up to this moment.
+    state: as returned by Workload.state.
+    run: the id of the run, which its frames and trajectory hold too; None in older checkpoints, and
+        in runs that resume from them.
     """
 
     setup: Setup
@@ -62,9 +62,9 @@ class Checkpoint:
     run: str | None = None
 
     def resume(self, workload: Workload) -> None:
-        """Bring a workload of this setup to this moment.
+        """Restore this moment in a workload of the same setup.
 
-        Raises UserError where the state is not one of it, or one that no step leads to.
+        Raises UserError for a state of another workload, or one that no step can produce.
         """
         try:
             workload.require_possible(self.state)
@@ -78,7 +78,7 @@ class Checkpoint:
             )
 
     def why_inexact(self, device: Device) -> list[str]:
-        """Say why the simulation may not go on bit for bit here; empty where it will."""
+        """List reasons why the simulation may not continue bit for bit here; empty if it will."""
         reasons = []
         if self.device != device.name:
             reasons.append(f"the device was {self.device}, and is {device.name}")
@@ -91,7 +91,7 @@ class Checkpoint:
 
 
 def new_run() -> str:
-    """Return the id of a new run, which all of its files hold."""
+    """Return the id of a new run, stored in all of its files."""
     return str(uuid.uuid4())
 
 
@@ -101,7 +101,7 @@ def save(
     observations: Sequence[dict[str, float]],
     run: str | None = None,
 ) -> None:
-    """Write the present moment; a checkpoint that is there stays until the new one is whole.
+    """Write the current moment; an existing checkpoint stays until the new one is complete.
 
     Raises UserError where the file cannot be written.
     """
@@ -122,10 +122,10 @@ def save(
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint, which may come from anywhere: it takes no more memory than its file.
+    """Read an untrusted checkpoint; it uses no more memory than its file.
 
-    Raises UserError for a file that is none, or not a whole one, and for a setup that cannot be
-    made here. Whether the state fits the setup is for `resume` to say.
+    Raises UserError for a file that is not a complete checkpoint, and for a setup that cannot be
+    made here. Whether the state fits the setup is checked by `resume`.
     """
     try:
         file = path.open("rb")
@@ -149,9 +149,9 @@ def load(path: Path) -> Checkpoint:
 
 
 def _checkpoint(header: Any, arrays: Mapping[str, NDArray[Any]]) -> Checkpoint:
-    """Make a checkpoint of what a file holds; raise ValueError, TypeError or KeyError for another.
+    """Make a checkpoint from a file's contents; ValueError, TypeError or KeyError if invalid.
 
-    Older files hold no id of a run, and may name what was observed otherwise.
+    Older files hold no run id, and may use other names for observations.
     """
     if header.pop("format") != FORMAT:
         raise ValueError("another format")
@@ -159,14 +159,14 @@ def _checkpoint(header: Any, arrays: Mapping[str, NDArray[Any]]) -> Checkpoint:
     saved = Checkpoint(**{**header, "setup": Setup(**header["setup"]), "state": state})
     for values, kinds in ((saved, _KINDS), (saved.setup, _SETUP_KINDS)):
         for name, allowed in kinds.items():
-            # Not isinstance: a bool would be a number.
+            # Not isinstance: that would accept a bool as a number.
             if type(getattr(values, name)) not in allowed:
                 raise TypeError(f"{name} is a {type(getattr(values, name)).__name__}")
     if saved.run is not None and str(uuid.UUID(saved.run)) != saved.run:
         raise ValueError("another id")
     if not 0 <= saved.step < 2**63:
         raise ValueError("an impossible step")
-    float(saved.setup.skin)  # OverflowError where it is none
+    float(saved.setup.skin)  # OverflowError if out of range
     for observation in saved.observations:
         _require_observation(observation, saved.step)
     saved.observations[:] = [observed(saved.setup.workload, seen) for seen in saved.observations]
@@ -176,7 +176,7 @@ def _checkpoint(header: Any, arrays: Mapping[str, NDArray[Any]]) -> Checkpoint:
 
 
 def _require_observation(seen: Any, last: int) -> None:
-    """Raise ValueError, TypeError, KeyError or OverflowError for what no run observed by a step."""
+    """Raise ValueError, TypeError, KeyError or OverflowError for an impossible observation."""
     if any(type(value) not in (int, float) for value in seen.values()):
         raise TypeError("observations are numbers")
     if not 0 <= seen["step"] <= last or not all(map(str.isprintable, seen)):

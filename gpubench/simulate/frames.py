@@ -1,7 +1,7 @@
 """Frames of a simulation: a PNG for each moment, an animation of all, and a panel of a few.
 
-Whatever draws a frame saves it here. It holds its step, its time and the meaning of its colours
-as text, so that animation and panel are made from the files alone, also from those of an earlier
+All renderers save frames through this module. A frame holds its step, its time and the meaning of
+its colours as text, so that animation and panel need only the files, including those of an earlier
 run.
 """
 
@@ -29,23 +29,23 @@ from gpubench.workloads.workload import Snapshot
 
 LEAST_WIDTH = 4.0  # inches, for title and key of a narrow picture
 PANEL_MOMENTS = 6
-PANEL_COLOURS, ANIMATION_COLOURS = 24, 32  # of species alone
-# Colours of speeds, and shades of each colour.
+PANEL_COLOURS, ANIMATION_COLOURS = 24, 32  # with colours by species only
+# With colours by speed: numbers of speeds, and of shades of each.
 FRAME_SHADES, ANIMATION_SHADES = (48, 4), (28, 3)
-ANIMATION_MS = 10_000  # all frames together, but within these for each
+ANIMATION_MS = 10_000  # for the whole animation, within these limits per frame
 LEAST_FRAME_MS, MOST_FRAME_MS = 40, 500
-ANIMATION_BYTES = 1_900_000  # above these it is drawn smaller
-SHRINK, LEAST_PIXELS = 0.85, 240  # from try to try; no smaller than this, but with fewer frames
+ANIMATION_BYTES = 1_900_000  # larger animations are scaled down
+SHRINK, LEAST_PIXELS = 0.85, 240  # scale per attempt; below this size, frames are dropped instead
 
-_KEY = "gpubench"  # of a frame's own account in the text of its PNG
+_KEY = "gpubench"  # PNG text field with the frame's description
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A picture that was written.
+    """A frame on disk.
 
-    box: pixels of what is shown of the simulation in it: left, top, right, bottom.
-    key: what its colours mean. renderer: what drew it.
+    box: pixels that show the simulation box: left, top, right, bottom.
+    key: the meaning of its colours. renderer: that drew it.
     run: the id of its run; None in older frames.
     """
 
@@ -59,7 +59,7 @@ class Frame:
 
     @property
     def is_flat(self) -> bool:
-        """Whether it has the colours of the species and no others."""
+        """Whether it has only the colours of the species."""
         return _is_flat(self.key, self.renderer)
 
 
@@ -74,8 +74,8 @@ def save_frame(
 ) -> None:
     """Write a figure as the frame of a moment, whose particles are in the given axes.
 
-    Adds what it is, above, and the key to its colours, below. With speeds or shading it is reduced
-    to fewer colours, which keeps the file small.
+    Adds a title above and the colour key below. With speeds or shading, the number of colours is
+    reduced, which keeps the file small.
     """
     key = Key.of(snapshot)
     when = f"{title}: step {snapshot.step:,}, time {snapshot.time:g}"
@@ -116,7 +116,7 @@ def read_frames(folder: Path) -> list[Frame]:
         try:
             with Image.open(path) as image:
                 account = json.loads(str(image.info[_KEY]))
-            # Older frames say nothing of these: they are by species.
+            # Older frames lack these fields: they are coloured by species.
             own = {f.name: account[f.name] for f in dataclasses.fields(Key) if f.name in account}
             own["species_names"] = tuple(account["species_names"])
             box, renderer = tuple(account["box"]), account.get("renderer", "matplotlib")
@@ -128,9 +128,9 @@ def read_frames(folder: Path) -> list[Frame]:
 
 
 def write_animation(frames: Sequence[Frame], path: Path) -> None:
-    """Write a GIF that shows the frames one after the other, forever.
+    """Write a GIF that shows the frames in order, in an endless loop.
 
-    Where that is too large a file, the pictures are made smaller, and at last fewer.
+    If the file is too large, the pictures are scaled down, and then frames are dropped.
     """
     scale, stride = 1.0, 1
     made, side = _animation(frames, path, scale)
@@ -145,7 +145,7 @@ def write_animation(frames: Sequence[Frame], path: Path) -> None:
 
 
 def _animation(frames: Sequence[Frame], path: Path, scale: float) -> tuple[bytes, int]:
-    """Return a GIF of frames, scaled, and the pixels of the longer side of its pictures."""
+    """Return a GIF of scaled frames, and the longer side of its pictures in pixels."""
     with writing(path):
         pictures = [_scaled(frame, scale) for frame in frames]
     if frames[0].is_flat:
@@ -160,7 +160,7 @@ def _animation(frames: Sequence[Frame], path: Path, scale: float) -> tuple[bytes
 
 
 def write_panel(frames: Sequence[Frame], path: Path) -> None:
-    """Write a picture of up to six moments, evenly spaced: in a row if the box is tall."""
+    """Write a picture of up to six evenly spaced moments: in a row if the box is tall."""
     chosen = sorted({round(i) for i in np.linspace(0, len(frames) - 1, PANEL_MOMENTS)})
     moments = [frames[index] for index in chosen]
     key = moments[0].key

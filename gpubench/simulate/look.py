@@ -1,4 +1,4 @@
-"""What all pictures of a simulation have in common: colours, and the key that explains them."""
+"""Shared by all pictures of a simulation: colours, and the key that explains them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from gpubench.workloads.workload import Snapshot
 
 # After Wong, Points of view: Color blindness, Nature Methods 8 (2011) 441.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
-# Speeds: perceptually uniform, and legible to the colour blind. Bodies: not among its colours.
+# Speeds: perceptually uniform, legible to the colour-blind. Bodies: a colour outside the map.
 SPEEDS = colormaps["viridis"]
 BODY = "#d55e00"
-DARKEST = 0.6  # shade of a colour
+DARKEST = 0.6  # brightness of the darkest shade
 GREYS = 16
 INK = "#333333"
 DPI = 100
 
 BAR, BAR_HEIGHT = 2.8, 0.11  # inches, of the colour bar
-KEY = {"species": 0.3, "speed": 0.62}  # inches that the key takes at the bottom of a picture
+KEY = {"species": 0.3, "speed": 0.62}  # height of the key at the bottom of a picture, in inches
 
 
 @dataclass(frozen=True)
 class Key:
-    """What the colours of a picture mean; fields as in Snapshot."""
+    """The meaning of a picture's colours; fields as in Snapshot."""
 
     species_names: tuple[str, ...]
     colour_by: str = "species"
@@ -43,14 +43,14 @@ class Key:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Key:
-        """Return the key to pictures of a snapshot."""
+        """Return the key of a snapshot's pictures."""
         return cls(
             snapshot.species_names, snapshot.colour_by, snapshot.speed_scale, snapshot.speed_label
         )
 
     @property
     def height(self) -> float:
-        """Inches that it takes at the bottom of a picture."""
+        """Its height at the bottom of a picture, in inches."""
         return KEY[self.colour_by]
 
 
@@ -65,10 +65,10 @@ def colours_of(snapshot: Snapshot) -> NDArray[np.uint8]:
 
 
 def reduced(picture: Image.Image, key: Key, speeds: int, shades: int) -> Image.Image:
-    """Return a picture in the few colours that its key has, so that its file is small.
+    """Return a picture reduced to the few colours of its key, to keep its file small.
 
-    These are the same in all pictures of a run: so many colours of speeds, or else those of the
-    species, each in so many shades, and greys.
+    The palette is the same for all pictures of a run: a number of speed colours, or the species
+    colours, each in a number of shades, plus greys.
     """
     if key.colour_by == "speed":
         colours = [*SPEEDS(np.linspace(0, 1, speeds))[:, :3], to_rgb(BODY)]
@@ -83,7 +83,7 @@ def reduced(picture: Image.Image, key: Key, speeds: int, shades: int) -> Image.I
 
 
 def place(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Add axes at a place in inches."""
+    """Add axes at a position in inches."""
     across, up = figure.get_size_inches()
     axes: Axes = figure.add_axes((left / across, bottom / up, width / across, height / up))
     for spine in axes.spines.values():
@@ -92,7 +92,7 @@ def place(figure: Figure, left: float, bottom: float, width: float, height: floa
 
 
 def add_key(figure: Figure, key: Key) -> None:
-    """Explain the colours under the picture: speeds by a bar, species where there are several."""
+    """Explain the colours under the picture: a bar for speeds, a legend for several species."""
     if key.colour_by == "speed":
         _add_bar(figure, key)
     elif len(key.species_names) > 1:

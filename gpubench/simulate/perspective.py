@@ -1,7 +1,7 @@
-"""Pictures by PyVista: all particles as spheres, in perspective, drawn without a window.
+"""Pictures by PyVista: all particles as spheres, in perspective, rendered off screen.
 
-The camera stands before the box, a little to its right and above; x goes to the right and z
-upwards. Title and colour bar are added by matplotlib, as on other pictures.
+The camera is in front of the box, slightly right of it and above; x points right and z up.
+Matplotlib adds title and colour bar, as on other pictures.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from gpubench.workloads.workload import Snapshot
 NAME = PYVISTA
 INSTALL = install.hint("pictures")
 
-LONG = 860  # pixels of the longer side of the scene
-LEFT, RIGHT, TOP = 0.15, 0.15, 0.45  # inches around it
-SMOOTH = 2  # pixels drawn for one shown, along each side
+LONG = 860  # longer side of the scene in pixels
+LEFT, RIGHT, TOP = 0.15, 0.15, 0.45  # margins in inches
+SMOOTH = 2  # supersampling factor along each side
 
-TOWARDS = (0.42, -1.0, 0.38)  # from the middle of the box to the camera
+TOWARDS = (0.42, -1.0, 0.38)  # direction from the centre of the box to the camera
 DISTANCE = 3.2  # of the camera, in diagonals of the box
 PADDING = 1.02
 FLOOR, EDGE = "#e9e9ec", "#8a8a90"
-DIAMETER = 1.1  # of a particle, in distances of neighbours
+DIAMETER = 1.1  # of a particle, in neighbour distances
 
-HIDING = 1.5  # edge of the cells in which hidden particles are looked for, in such distances
-LAYERS = 2  # of full cells that hide what is behind them
+HIDING = 1.5  # edge of the cells used to find hidden particles, in neighbour distances
+LAYERS = 2  # of occupied cells that hide the particles behind them
 TRIAL_SECONDS = 120
 
-# A disc becomes a sphere in the light from the upper left.
+# Shades a disc as a sphere lit from the upper left.
 _SHADER = """//VTK::Color::Impl
 float radius2 = dot(offsetVCVSOutput.xy, offsetVCVSOutput.xy);
 if (radius2 > 1.0) discard;
@@ -56,9 +56,9 @@ _TRIAL = "from gpubench.simulate.perspective import try_out; try_out()"
 
 @cache
 def why_not() -> str | None:
-    """Say why PyVista can draw nothing here, or return None.
+    """Return why PyVista cannot draw here, or None.
 
-    A picture is tried in a process of its own: without a driver, VTK may end the process.
+    It is tried in a separate process: without a driver, VTK may kill the process.
     """
     try:
         import pyvista  # noqa: F401
@@ -75,7 +75,7 @@ def why_not() -> str | None:
 
 
 def try_out() -> None:
-    """Draw a few particles; raise RuntimeError where nothing is to be seen."""
+    """Draw a few particles; raise RuntimeError if none are visible."""
     corners = np.indices((2, 2, 2)).reshape(3, -1).T.astype(np.float64)
     snapshot = Snapshot(
         0, 0.0, (2.0, 2.0, 2.0), (False,) * 3, corners + 0.5, 0 * corners, np.zeros(8, np.int8),
@@ -87,7 +87,7 @@ def try_out() -> None:
 
 
 def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = None) -> None:
-    """Draw one moment as a PNG; every moment of a box gives a picture of the same size."""
+    """Draw one moment as a PNG; all pictures of a box have the same size."""
     scene = draw_scene(snapshot)
     height, width = (side / DPI for side in scene.shape[:2])
     key = Key.of(snapshot)
@@ -104,7 +104,7 @@ def draw_scene(snapshot: Snapshot) -> NDArray[np.uint8]:
     import pyvista
     from vtkmodules.vtkCommonCore import vtkLogger
 
-    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # of displays that are not there
+    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # about missing displays
     spacing = snapshot.spacing or (math.prod(snapshot.size) / len(snapshot.positions)) ** (1 / 3)
     shown = ~hidden(snapshot.positions, HIDING * spacing)
     camera = Camera(np.array(snapshot.size))
@@ -123,7 +123,7 @@ def draw_scene(snapshot: Snapshot) -> NDArray[np.uint8]:
             points, scalars="colours", rgb=True, style="points_gaussian", emissive=False,
             render_points_as_spheres=False, opacity=1.0, lighting=False,
         )  # fmt: skip
-        actor.ForceOpaqueOn()  # PyVista takes points for translucent, which mixes near and far
+        actor.ForceOpaqueOn()  # PyVista treats points as translucent, which mixes near and far
         actor.mapper.SetScaleFactor(DIAMETER * spacing / 2)
         actor.mapper.SetSplatShaderCode(_SHADER)
         camera.aim(plotter)
@@ -134,7 +134,7 @@ def draw_scene(snapshot: Snapshot) -> NDArray[np.uint8]:
 
 
 class Camera:
-    """Where a box of some size is looked at from, so that it fills the picture.
+    """The camera position for a box of some size, such that the box fills the picture.
 
     pixels: width and height of the picture.
     """
@@ -146,7 +146,7 @@ class Camera:
         self._up = np.cross(back, right)
         corners = np.indices((2, 2, 2)).reshape(3, -1).T * size
         self._at = size / 2
-        for _ in range(8):  # until the corners lie alike to both sides of the middle
+        for _ in range(8):  # converges to equal margins left and right
             self._from = self._at + DISTANCE * np.linalg.norm(size) * back
             away = corners - self._from
             seen = np.column_stack([away @ right, away @ self._up]) / -(away @ back)[:, None]
@@ -159,7 +159,7 @@ class Camera:
         self.pixels = across, high
 
     def aim(self, plotter: Any) -> None:
-        """Point the camera of a plotter at the box."""
+        """Point a plotter's camera at the box."""
         camera = plotter.camera
         camera.position, camera.focal_point = tuple(self._from), tuple(self._at)
         camera.up, camera.view_angle = tuple(self._up), self._angle
@@ -168,9 +168,9 @@ class Camera:
 
 
 def hidden(positions: NDArray[np.float64], edge: float) -> NDArray[np.bool_]:
-    """Return which particles others hide from all sides, bool (particles,).
+    """Return which particles are hidden by others from all sides, bool (particles,).
 
-    They are in cells of that edge with full ones around, and need not be drawn.
+    Their cells, of the given edge, are surrounded by occupied ones; they need not be drawn.
     """
     cells = np.floor(positions / edge).astype(np.int64)
     cells -= cells.min(axis=0)

@@ -1,4 +1,4 @@
-"""The pictures of a run: what draws them, and the folder that holds them."""
+"""The pictures of a run: the choice of renderer, and the folder of frames."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ RENDERERS: dict[str, Draw] = {
 
 
 def require_possible(renderer: str) -> None:
-    """Raise UserError for a renderer that does not exist, or can draw nothing here."""
+    """Raise UserError for a renderer that does not exist, or cannot draw here."""
     require_known("renderer", renderer, (AUTO, *RENDERERS))
     if renderer == perspective.NAME and (reason := perspective.why_not()):
         raise UserError(f"{reason}; or say --renderer {slab.NAME}")
 
 
 def choose(snapshot: Snapshot, say: Callable[[str], None]) -> str:
-    """Return what draws the frames of a run by default.
+    """Return the default renderer for the frames of a run.
 
-    That is a perspective for what is coloured by speed, where it can be drawn here, and else a
-    slab: `say` is told why. Species are told apart within the box, which only a slab shows.
+    Colours by speed are drawn in perspective where that is possible here, else as a slab: `say`
+    gets the reason. Species must be visible inside the box, which only a slab shows.
     """
     if snapshot.colour_by == "species":
         return slab.NAME
@@ -44,11 +44,11 @@ def choose(snapshot: Snapshot, say: Callable[[str], None]) -> str:
 class FrameFolder:
     """A folder of frames, named by their steps.
 
-    title: stands over each. run: the id of the run, which each holds.
-    renderer: what draws them, see RENDERERS, or AUTO, which in a run that is resumed is what drew
-        the frames of before. say: is told what AUTO could not take.
-    Raises UserError for a renderer that cannot draw, and where the folder has frames already,
-    unless they are of the run that is resumed.
+    title: above each frame. run: the id of the run, stored in each.
+    renderer: one of RENDERERS, or AUTO, which in a resumed run is the renderer of the earlier
+        frames. say: called with the reason if AUTO's first choice is unavailable.
+    Raises UserError for a renderer that cannot draw, and where the folder already has frames,
+    unless they are of the resumed run.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class FrameFolder:
         RENDERERS[self._renderer](snapshot, path, self._title, self._run)
 
     def finish(self) -> tuple[Path, Path] | None:
-        """Write animation.gif and panel.png of all frames in the folder; None without any."""
+        """Write animation.gif and panel.png of all frames in the folder; None without frames."""
         frames = read_frames(self.folder)
         if not frames:
             return None

@@ -1,4 +1,4 @@
-"""The ranks of a run of the command line: rank 0 leads, the others follow it."""
+"""The ranks of a command-line run: rank 0 leads, the others follow its commands."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gpubench.workloads.workload import Value
 
 @dataclass(frozen=True)
 class Crew:
-    """A process and those that a launcher started with it, if any.
+    """A process and the others that a launcher started with it, if any.
 
-    ranks: None where it is alone. device, transport, oversubscribed: what the user asked for.
+    ranks: None for a single process. device, transport, oversubscribed: the user's options.
     """
 
     ranks: Ranks | None
@@ -46,16 +46,16 @@ class Crew:
 
     @property
     def follows(self) -> bool:
-        """Whether this rank is to call `follow` and nothing else."""
+        """Whether this rank must only call `follow`."""
         return self.ranks is not None and self.ranks.rank > 0
 
     def ends_all(self) -> AbstractContextManager[None]:
-        """End all ranks where the body of the `with` raises in one."""
+        """End all ranks if the body of the `with` raises in one of them."""
         return ends_all(self.ranks) if self.ranks else nullcontext()
 
     @contextmanager
     def lead(self) -> Iterator[Device]:
-        """Open this rank's device, with its team if there are others, who then wait for orders."""
+        """Open this rank's device, with a team if there are other ranks, which await commands."""
         with self._opened() as device:
             yield device
             if device.team is not None:
@@ -63,7 +63,7 @@ class Crew:
                 device.team.transport.close()
 
     def follow(self) -> None:
-        """Do what rank 0 says until it ends."""
+        """Execute rank 0's commands until it ends."""
         with self._opened() as device:
             device.team.follow()
             device.team.transport.close()
@@ -75,7 +75,7 @@ class Crew:
                 yield device
             return
         spec = device_spec(self.ranks, self.device, self.oversubscribed, _usable_gpus(self.device))
-        # Closing may wait for the others: not before an error has ended the run.
+        # Closing may wait for the other ranks, so an error must end the run first.
         with devices.open_device(spec) as device, ends_all(self.ranks):
             transport = open_transport(self.transport, device, self.ranks)
             team = Team(self.ranks, device, transport, lambda *given: _make(team, *given))
@@ -84,9 +84,9 @@ class Crew:
 
 
 def choose_decomposition(wanted: str | None, ranks: int) -> str | None:
-    """Return how so many ranks share a box: `slab` unless something else is wanted; None alone.
+    """Return how the ranks divide a box: `slab` by default; None for a single rank.
 
-    Raises UserError for an unknown name, and where there is no other rank to share with.
+    Raises UserError for an unknown name, and for a decomposition of a single rank.
     """
     if wanted is not None:
         registry.require_known("decomposition", wanted, DECOMPOSITIONS)
@@ -115,7 +115,7 @@ def _make(
 
 
 def _usable_gpus(spec: str) -> int:
-    """Return how many NVIDIA GPUs there are, where that matters."""
+    """Return the number of NVIDIA GPUs, where it matters."""
     if spec.partition(":")[0] not in ("auto", "cuda"):
         return 0
     from gpubench.devices import cuda

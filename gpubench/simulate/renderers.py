@@ -1,4 +1,4 @@
-"""The names of what draws pictures, without the libraries that draw."""
+"""The names of the renderers, without importing drawing libraries."""
 
 AUTO = "auto"
 PYVISTA = "pyvista"

@@ -1,8 +1,8 @@
-"""Run a workload block by block: step, check, time, and then write what is due.
+"""Run a workload block by block: step, check, time, then write the outputs that are due.
 
-A block is some steps that are queued together and timed by two device events. It ends where
-something is to be written, or after some tenths of a second; pictures and checkpoints are made
-between blocks, and so are not in any time.
+A block is a number of steps queued together and timed by two device events. It ends where output is
+due, or after a few tenths of a second; pictures and checkpoints are made between blocks, so they
+are not part of any time.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gpubench.measure.statistics import Summary, summarise
 from gpubench.simulate import checkpoint as checkpoints
 from gpubench.workloads.workload import BlowUp, Snapshot, Workload
 
-BLOCK_MS = 300.0  # long enough to hide the start of a block, short enough for Ctrl-C
-MIN_BLOCKS = 12  # in a short run, for an interval
+BLOCK_MS = 300.0  # long enough to hide a block's start-up, short enough for Ctrl-C
+MIN_BLOCKS = 12  # in a short run, for a confidence interval
 MAX_GROWTH = 8  # from one block to the next
-WARM_UP_BLOCKS = 2  # compile and record what is lazy; not counted if others follow
-PHASES_MS = 1000.0  # spent on the times of the phases
+WARM_UP_BLOCKS = 2  # for lazy compilation and graph recording; not counted if others follow
+PHASES_MS = 1000.0  # spent on timing the phases
 MIN_REPEATS, MAX_REPEATS = 5, 50
 
 Observation = dict[str, float]
@@ -33,11 +33,11 @@ Observation = dict[str, float]
 
 @dataclass(frozen=True)
 class Timetable:
-    """When a run ends, and what is due when.
+    """The end of a run, and the steps at which outputs are due.
 
-    steps: since the beginning of the simulation, after which the run ends.
-    observe_every, frame_every, checkpoint_every: due where the number of steps is a multiple of
-        these, the first moment included, and after the last step; 0 for never.
+    steps: since the start of the simulation, after which the run ends.
+    observe_every, frame_every, checkpoint_every: due at multiples of these step numbers, including
+        step 0, and after the last step; 0 for never.
     """
 
     steps: int
@@ -46,18 +46,18 @@ class Timetable:
     checkpoint_every: int = 0
 
     def is_due(self, every: int, step: int) -> bool:
-        """Return whether something with that interval is due after so many steps."""
+        """Return whether an output with that interval is due at a step."""
         return every > 0 and (step % every == 0 or step == self.steps)
 
     def room(self, step: int) -> int:
-        """Return the number of steps until something is due."""
+        """Return the number of steps until any output is due."""
         intervals = (self.observe_every, self.frame_every, self.checkpoint_every)
         return min([self.steps - step, *(n - step % n for n in intervals if n > 0)])
 
 
 @dataclass(frozen=True)
 class TimedSteps:
-    """Steps that were queued together, and the device time of all of them."""
+    """Steps that were queued together, and their total device time."""
 
     steps: int
     elapsed_ms: float
@@ -74,13 +74,13 @@ class Rate:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What came of a run.
+    """The result of a run.
 
     particles: of the workload.
-    start, step, time: the step before the first, the last step, and the time then.
-    stopped: whether Ctrl-C ended it before all steps were done.
-    blocks: in their order.
-    observations: what Workload.observe returned, with step and time, oldest first.
+    start, step, time: the initial step, the last step, and the time then.
+    stopped: whether Ctrl-C ended it early.
+    blocks: in order of time.
+    observations: the results of Workload.observe, with step and time, oldest first.
     phases: times by name; empty where no step was done or the run was stopped.
     """
 
@@ -95,7 +95,7 @@ class Simulated:
 
     @property
     def step_ms(self) -> Summary | None:
-        """Device time of a step over the blocks after the warm-up; None without blocks."""
+        """Device time per step over the blocks after the warm-up; None without blocks."""
         counted = self.blocks[WARM_UP_BLOCKS:] or self.blocks[-1:]
         if not counted:
             return None
@@ -103,7 +103,7 @@ class Simulated:
 
     @property
     def particle_steps_per_s(self) -> Rate | None:
-        """Particles times steps a second; None without a time, or if the clock saw none."""
+        """Particles times steps per second; None without a time, or if it is below resolution."""
         step = self.step_ms
         if step is None or step.ci95_low_ms <= 0:
             return None
@@ -122,14 +122,14 @@ def simulate(
 ) -> Simulated:
     """Run a workload to the end of its timetable.
 
-    on_frame: what to do with each frame.
-    checkpoint: the file to keep, or None. run: the id of the run that it holds.
-    observations: of before, where a run is resumed; those of this one follow.
+    on_frame: called with each frame's snapshot.
+    checkpoint: the file to keep, or None. run: the run id stored in it.
+    observations: earlier ones, where a run is resumed; new ones are appended.
 
-    Nothing is written before the workload has said that all is sound. The checkpoint is written
-    first, so that a run that has left anything can be resumed. Ctrl-C lets the present block end
-    and writes the checkpoint; a second one raises KeyboardInterrupt. Raises BlowUp with the
-    checkpoint that is left, ValueError where more steps are done than the timetable has.
+    Nothing is written until the workload has been checked for faults. The checkpoint is written
+    first, so that a run that has left any output can be resumed. Ctrl-C finishes the current block
+    and writes the checkpoint; a second one raises KeyboardInterrupt. Raises BlowUp with the name of
+    the remaining checkpoint, ValueError where more steps are done than the timetable has.
     """
     if timetable.steps < workload.step:
         raise ValueError(f"{timetable.steps} steps are asked for, and {workload.step} are done")
@@ -138,7 +138,7 @@ def simulate(
 
 @dataclass
 class _Run:
-    """A run under way; the arguments are those of `simulate`."""
+    """A run in progress; the arguments are those of `simulate`."""
 
     _workload: Workload
     _timetable: Timetable
@@ -153,7 +153,7 @@ class _Run:
         self._pace = _Pace(self._timetable.steps - self._workload.step)
 
     def finish(self) -> Simulated:
-        """Do all blocks and what is due between them; stop early if asked to."""
+        """Do all blocks and the outputs between them; stop early if asked to."""
         workload, last = self._workload, self._timetable.steps
         start = workload.step
         with (
@@ -176,7 +176,7 @@ class _Run:
         )  # fmt: skip
 
     def _do_block(self) -> int:
-        """Queue some steps, wait for them, and make sure that they went well; return how many."""
+        """Queue some steps, wait for them, and check for faults; return their number."""
         workload, device = self._workload, self._workload.device
         steps = self._pace.steps_within(self._timetable.room(workload.step))
         begin = device.record()
@@ -200,13 +200,13 @@ class _Run:
             if is_shown:
                 for show in self._on_frame:
                     show(snapshot)
-        # Last, so that a checkpoint never knows of less than what has been written before it.
+        # Last, so that a checkpoint covers everything written before it.
         if timetable.is_due(timetable.checkpoint_every, workload.step):
             self._save()
 
     def _observe(self, snapshot: Snapshot) -> None:
         if self._observations and self._observations[-1]["step"] >= snapshot.step:
-            return  # by the run that wrote the checkpoint
+            return  # already written, by the run that saved the checkpoint
         seen = self._workload.observe(snapshot)
         self._observations.append({"step": snapshot.step, "time": snapshot.time, **seen})
 
@@ -221,7 +221,7 @@ class _Run:
 
     @contextmanager
     def _last_checkpoint_named(self) -> Iterator[None]:
-        """Say in a BlowUp which checkpoint is left."""
+        """Add the name of the remaining checkpoint to a BlowUp."""
         try:
             yield
         except BlowUp as error:
@@ -232,7 +232,7 @@ class _Run:
             raise BlowUp(f"{error}; {left}") from error
 
     def _time_phases(self) -> dict[str, PhaseTime]:
-        """Time the phases over steps that are taken back afterwards."""
+        """Time the phases over steps that are undone afterwards."""
         block = self._blocks[-1]
         repeats = PHASES_MS * block.steps / max(block.elapsed_ms, 1e-6)
         state = self._workload.state()
@@ -243,29 +243,29 @@ class _Run:
 
 
 class _Pace:
-    """How many steps to queue at once, learnt from the last block."""
+    """The number of steps to queue at once, learnt from the last block."""
 
     def __init__(self, steps: int) -> None:
         self._most = max(1, steps // MIN_BLOCKS)
         self._steps = 1
 
     def note(self, block: TimedSteps) -> None:
-        """Aim at BLOCK_MS for the next block."""
+        """Aim for BLOCK_MS in the next block."""
         step_ms = max(block.elapsed_ms / block.steps, 1e-6)
         wanted = min(round(BLOCK_MS / step_ms), MAX_GROWTH * block.steps, self._most)
         self._steps = max(1, wanted)
 
     def steps_within(self, room: int) -> int:
-        """Return how many steps to queue, so that blocks of even length fill the room."""
+        """Return the number of steps to queue, such that equal blocks fill the room."""
         blocks = -(-room // self._steps)
         return -(-room // blocks)
 
 
 @contextmanager
 def _ctrl_c_noted() -> Iterator[Callable[[], bool]]:
-    """Give a function that says whether Ctrl-C was pressed; the second time it takes effect."""
+    """Yield a function that tells whether Ctrl-C was pressed; the second press takes effect."""
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # Python tells the main thread alone
+        yield lambda: False  # Python delivers signals to the main thread only
         return
     pressed = threading.Event()
     before = signal.getsignal(signal.SIGINT)

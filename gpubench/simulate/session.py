@@ -1,4 +1,4 @@
-"""A run from beginning to end: what it writes where and how often, and the account of it."""
+"""A complete run: its outputs, their intervals, and its summary."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from gpubench.simulate.setup import Setup
 from gpubench.simulate.trajectory import format_of
 from gpubench.workloads.workload import Snapshot, Workload
 
-# How many of each a run has, where no interval is given.
+# Default numbers of each in a run, where no interval is given.
 OBSERVATIONS, FRAMES, CHECKPOINTS = 10, 50, 10
 ACCOUNT = "simulation.json"
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a run writes, and how often: after so many steps, or None for an interval that fits.
+    """The outputs of a run and their intervals: a number of steps, or None to choose one.
 
-    frames: a folder. trajectory, checkpoint: files. None for what is not wanted.
-    renderer: what draws the frames, see pictures.RENDERERS; None where nothing was said.
+    frames: a folder. trajectory, checkpoint: files. None for outputs that are not wanted.
+    renderer: of the frames, see pictures.RENDERERS; None if unspecified.
     """
 
     frames: Path | None = None
@@ -45,10 +45,10 @@ class Outputs:
     renderer: str | None = None
 
     def timetable(self, steps: int, done: int) -> Timetable:
-        """Return when what is due in a run to `steps` steps of which `done` are done.
+        """Return when outputs are due in a run to `steps` steps of which `done` are done.
 
-        Raises UserError for an impossible number of steps, an interval below 1, and an interval
-        of what is not wanted.
+        Raises UserError for an impossible number of steps, an interval below 1, and an interval of
+        an output that is not wanted.
         """
         if steps < 0:
             raise UserError(f"the number of steps must be 0 or more, not {steps}")
@@ -74,9 +74,9 @@ class Outputs:
         )
 
     def require_free(self, resumed: Path | None) -> None:
-        """Raise UserError where the checkpoint would take the place of another run's.
+        """Raise UserError where the checkpoint would overwrite that of another run.
 
-        resumed: the checkpoint that this run goes on from, which may be replaced.
+        resumed: the checkpoint that this run resumes from, which may be overwritten.
         """
         path = self.checkpoint
         if path is None or not path.exists() or (resumed and resumed.samefile(path)):
@@ -84,7 +84,7 @@ class Outputs:
         raise UserError(f"{path} already exists: continue with --resume {path}, or name a new file")
 
     def contents(self) -> list[object]:
-        """Return what differs once another process has written to an output."""
+        """Return values that change when another process writes to an output."""
         frames = sorted(self.frames.glob("frame-*.png")) if self.frames is not None else []
         return [_stamp(self.checkpoint), _stamp(self.trajectory), frames]
 
@@ -101,7 +101,7 @@ class Outputs:
     def held(self, contents: list[object]) -> Iterator[None]:
         """Keep other processes from writing to the outputs while the body of the `with` runs.
 
-        contents: from before this run looked at the outputs. Raises UserError at once where
+        contents: taken before this run inspected the outputs. Raises UserError at once where
         another process holds one of them, or has written to one since.
         """
         with ExitStack() as locks:
@@ -119,10 +119,10 @@ class Outputs:
 
 
 class Writers:
-    """Whatever shows the frames of a run.
+    """The writers of a run's frames and trajectory.
 
-    on_frame: what to do with each. run: the id of the run. say: is told of what a user should
-    know. Raises UserError, before anything is written, where files of another run are in the way.
+    on_frame: called with each snapshot. run: the id of the run. say: called with messages to the
+    user. Raises UserError, before writing anything, where files of another run exist.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Writers:
         return self._folder.finish() if self._folder is not None else None
 
     def keep(self, told: dict[str, Any]) -> None:
-        """Write the account of the run beside the frames, for a report: files by their names."""
+        """Write the run's summary beside the frames, for a report, with relative file names."""
         if self._folder is not None:
             names = {
                 name: Path(told[name]).name
@@ -165,7 +165,7 @@ class Writers:
 
 
 def account(workload: Workload, run: Simulated) -> dict[str, Any]:
-    """Tell all of a run as plain values for JSON; what is no finite number is None."""
+    """Return a run's summary as plain values for JSON; None for numbers that are not finite."""
     rate = run.particle_steps_per_s
     return {
         **dataclasses.asdict(Setup.of(workload)),
@@ -199,7 +199,7 @@ def account(workload: Workload, run: Simulated) -> dict[str, Any]:
 
 
 def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    """Return what tells a file from one that replaced or extended it; None without a file."""
+    """Return values that change if a file is replaced or extended; None without a file."""
     if path is None or not path.exists():
         return None
     found = path.stat()
@@ -207,7 +207,7 @@ def _stamp(path: Path | None) -> tuple[int, int, int] | None:
 
 
 def _interval(option: str, given: int | None, steps: int, times: int) -> int:
-    """Return the interval that was given, else one that fits so many times into the steps."""
+    """Return the given interval, else one that divides the steps into about `times` parts."""
     if given is None:
         return max(1, math.ceil(steps / times))
     if given < 1:

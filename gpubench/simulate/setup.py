@@ -1,4 +1,4 @@
-"""What decides a simulation: the workload, its size and parameters, and what keeps its cells."""
+"""The setup of a simulation: the workload, its size and parameters, and its cell list."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything that decides a simulation, but for the device.
+    """The complete specification of a simulation, except for the device.
 
-    form: of the algorithm, or None for the one that `choose_form` takes.
-    parameters: of the workload and of the algorithm; what is missing has its default.
+    form: of the algorithm, or None for the choice of `choose_form`.
+    parameters: of the workload and of the algorithm; missing ones have their defaults.
     """
 
     workload: str
@@ -41,7 +41,7 @@ class Setup:
 
     @classmethod
     def of(cls, workload: Workload) -> Setup:
-        """Return the setup that a workload was made from, with nothing left open."""
+        """Return the complete setup of an existing workload."""
         cells = workload.algorithm
         return cls(
             workload.name, workload.particles, cells.name, cells.form, dict(workload.parameters),
@@ -49,10 +49,10 @@ class Setup:
         )  # fmt: skip
 
     def make(self, device: Device, decomposition: str | None = None) -> Workload:
-        """Make the workload, shared by the ranks of the device's team if a decomposition says how.
+        """Make the workload; with a decomposition, the ranks of the device's team share it.
 
-        Raises UserError for what needs more memory than there is, before any is allocated, and
-        for what it or its algorithm refuses.
+        Raises UserError where memory is insufficient, before allocating any, and for setups that
+        the workload or its algorithm rejects.
         """
         ranks = None if decomposition is None else device.team.ranks.size
         recipe = Simulation(self.workload, self.particles, ranks=ranks, decomposition=decomposition)
@@ -68,7 +68,7 @@ class Setup:
         )
 
     def differences(self, other: Setup) -> list[str]:
-        """Say where this setup differs from another, each in a few words."""
+        """List the differences from another setup, each in a few words."""
         ours, theirs = _flat(self), _flat(other)
         return [
             f"{name} {ours.get(name, 'by default')} and not {theirs.get(name, 'by default')}"
@@ -83,12 +83,11 @@ def settle(
     parameters: Sequence[str] = (),
     saved: Setup | None = None,
 ) -> Setup:
-    """Return the setup that was asked for, the rest of it as in `saved`, else as by default.
+    """Return the requested setup; other fields are those of `saved`, or else the defaults.
 
-    given: fields of Setup by name; None for those that were not asked for.
+    given: fields of Setup by name; None for those that were not requested.
     parameters: NAME=VALUE, each value of the type of its default.
-    Raises UserError for what no workload could be made from, and where something was asked for
-    that differs from `saved`.
+    Raises UserError for an impossible setup, and for a request that differs from `saved`.
     """
     base = saved or Setup(workload, registry.find_workload(workload).particles_by_default)
     wanted = {name: value for name, value in given.items() if value is not None}
@@ -109,9 +108,9 @@ def settle(
 
 
 def possible(setup: Setup) -> Setup:
-    """Return a setup that may come from anywhere, with parameters of the type of their defaults.
+    """Return an untrusted setup, with parameters converted to the type of their defaults.
 
-    Raises UserError where no workload could be made from it.
+    Raises UserError for an impossible setup.
     """
     _require_sensible(setup)
     algorithm = find_cells(setup.algorithm)
@@ -126,7 +125,7 @@ def possible(setup: Setup) -> Setup:
 
 
 def find_cells(name: str) -> type[CellList]:
-    """Return the algorithm of that name; raise UserError for one that keeps no cells."""
+    """Return the algorithm of that name; raise UserError if it does not make a cell list."""
     algorithm = registry.find_algorithm(name)
     if not issubclass(algorithm, CellList):
         fitting = [n for n, cls in registry.algorithms().items() if issubclass(cls, CellList)]
@@ -138,9 +137,9 @@ def find_cells(name: str) -> type[CellList]:
 
 
 def choose_form(algorithm: type[CellList], device: Device, *, reorders: bool = True) -> str:
-    """Return the first form that the device can run and that reorders, else the first it can run.
+    """Return the first variant that the device can run and that reorders, else the first.
 
-    reorders: False for the first that does not, for who reorders everything anyway.
+    reorders: False for the first that does not, for callers that reorder everything themselves.
     Raises NotSupported where the device can run none.
     """
     lacking = {
@@ -154,7 +153,7 @@ def choose_form(algorithm: type[CellList], device: Device, *, reorders: bool = T
 
 
 def parse_parameters(texts: Sequence[str], defaults: Mapping[str, Value]) -> dict[str, Value]:
-    """Read NAME=VALUE pairs, each value of the type of its default.
+    """Parse NAME=VALUE pairs, each value of the type of its default.
 
     Raises UserError for an unknown name and for a value of another type.
     """

@@ -1,7 +1,7 @@
 """Pictures by matplotlib: a slab of the box, seen from one side.
 
-A picture shows a slab through the middle of the particles, x to the right and z upwards unless
-another axis is the thin one.
+A picture shows a slab through the middle of the particles; x points right and z up, unless another
+axis is the thin one.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from gpubench.workloads.workload import Snapshot
 
 NAME = MATPLOTLIB
 
-SIDE = 5.6  # inches of the longer side of the box
-LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # inches around it; AXIS is between it and the key
+SIDE = 5.6  # longer side of the box in inches
+LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # margins in inches; AXIS: between the box and the key
 
-SLAB = 1.5  # thickness of what is shown of a deep box, in mean distances: about 1 at density 3
-THIN = 3.0  # what is no deeper is shown as a whole
+SLAB = 1.5  # thickness of the slab shown of a deep box, in mean distances: about 1 at density 3
+THIN = 3.0  # a box no deeper than this is shown completely
 DIAMETER = 1.1  # of a particle, in spacings or mean distances of those shown
-LAYERS = 8  # of depth, drawn from the back to the front
+LAYERS = 8  # in depth, drawn back to front
 
 
 @dataclass(frozen=True)
 class SlabView:
-    """Which axes of a box go to the right, up, and into the picture."""
+    """The axes of a box that point right, up, and into the picture."""
 
     right: int
     up: int
@@ -50,7 +50,7 @@ class SlabView:
 
 
 def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = None) -> None:
-    """Draw one moment as a PNG; every moment of a box gives a picture of the same size."""
+    """Draw one moment as a PNG; all pictures of a box have the same size."""
     view, key = SlabView.of(snapshot.size), Key.of(snapshot)
     width, height = snapshot.size[view.right], snapshot.size[view.up]
     scale = SIDE / max(width, height)
@@ -68,9 +68,9 @@ def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = No
 
 
 def _draw_particles(axes: Axes, snapshot: Snapshot, view: SlabView, points: float) -> None:
-    """Draw the particles of the slab, from the back to the front.
+    """Draw the particles of the slab, back to front.
 
-    points: in a unit of length.
+    points: per unit of length.
     """
     depth = snapshot.positions[:, view.depth]
     area = snapshot.size[view.right] * snapshot.size[view.up]
@@ -96,10 +96,10 @@ def _draw_particles(axes: Axes, snapshot: Snapshot, view: SlabView, points: floa
 def _slab(
     depth: NDArray[np.float64], snapshot: Snapshot, area: float
 ) -> tuple[NDArray[np.bool_], float]:
-    """Return which particles are shown, and the distance that decides how large they are.
+    """Return a mask of the particles shown, and the distance that sets their size.
 
-    That is the spacing; where none is known, their mean distance in the picture if all were
-    spread evenly over the box.
+    It is the spacing or, where none is known, the mean distance in the picture of particles spread
+    evenly over the box.
     """
     volume = math.prod(snapshot.size)
     spacing = snapshot.spacing or (volume / len(depth)) ** (1 / 3)

@@ -1,7 +1,7 @@
-"""Trajectories for other people's tools: GSD through its library, and extended XYZ as text.
+"""Trajectories for other tools: GSD through its library, and extended XYZ as text.
 
-A resumed run appends to the file of the run before. What that had written beyond the checkpoint
-is not written again: the steps that follow a checkpoint are the same each time.
+A resumed run appends to the earlier file. Moments that it already holds beyond the checkpoint are
+not written again: resumed steps are identical.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gpubench.base.errors import UserError
 from gpubench.base.writing import whole_file, writing
 from gpubench.workloads.workload import Snapshot
 
-_RUN = "gpubench/run"  # where the log of a GSD file holds the id of the run
+_RUN = "gpubench/run"  # log entry of a GSD file with the run id
 
 
 class Moment(NamedTuple):
-    """What a trajectory tells of a moment. run: the id of its run; None in older files."""
+    """A moment's record in a trajectory. run: the id of its run; None in older files."""
 
     step: int
     particles: int
@@ -35,9 +35,9 @@ class Moment(NamedTuple):
 class Trajectory(ABC):
     """A file of moments, each with step, time, box, species, positions and their velocities.
 
-    The first `write` makes it, whole with its first moment and the id of the run; a moment that
-    cannot be written leaves those before it. Raises UserError where the file is there, unless the
-    run that made it is resumed.
+    The first `write` creates it complete with its first moment and the run id; a failed write
+    leaves the earlier moments intact. Raises UserError where the file exists, unless it belongs to
+    the run being resumed.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Trajectory(ABC):
         self._last_step = last.step
 
     def write(self, snapshot: Snapshot) -> None:
-        """Append a moment, unless the file reaches as far already."""
+        """Append a moment, unless the file already has it."""
         if snapshot.step <= self._last_step:
             return
         with writing(self.path):
@@ -74,7 +74,7 @@ class Trajectory(ABC):
 
     @abstractmethod
     def _last_moment(self) -> Moment:
-        """Return the last whole moment in the file; raise UserError for a file of another kind."""
+        """Return the last complete moment in the file; raise UserError for another kind of file."""
 
     @abstractmethod
     def _begin(self, file: BinaryIO, snapshot: Snapshot) -> None:
@@ -82,14 +82,14 @@ class Trajectory(ABC):
 
     @abstractmethod
     def _append(self, snapshot: Snapshot) -> None:
-        """Write one more moment to the disk, or raise OSError and leave those before it."""
+        """Append a moment on disk, or raise OSError and leave the earlier ones intact."""
 
 
 class GsdTrajectory(Trajectory):
     """GSD in HOOMD's schema, for OVITO, freud, MDAnalysis and HOOMD itself.
 
-    Its box has the origin in the middle, so positions are shifted by half of it; float32. The log
-    of the first moment holds the id of the run.
+    GSD puts the origin at the box centre, so positions are shifted by half a box; float32. The log
+    of the first moment holds the run id.
     """
 
     def _last_moment(self) -> Moment:
@@ -105,12 +105,12 @@ class GsdTrajectory(Trajectory):
         moment = _gsd_moment(snapshot)
         if self._run is not None:
             moment.log[_RUN] = np.frombuffer(self._run.encode(), np.uint8)
-        # GSD opens files by name, and this one may have none.
+        # GSD opens files by name, and this one may be unnamed.
         with gsd.hoomd.open(f"/proc/self/fd/{file.fileno()}", "w") as moments:
             moments.append(moment)
 
     def _append(self, snapshot: Snapshot) -> None:
-        # Opened for each moment: an open file writes again at its end what it could not write.
+        # Reopened for each moment: GSD would repeat a failed write when closing the file.
         with gsd.hoomd.open(str(self.path), "r+") as moments:
             moments.append(_gsd_moment(snapshot))
         with self.path.open("rb") as file:
@@ -118,7 +118,7 @@ class GsdTrajectory(Trajectory):
 
 
 def _gsd_moment(snapshot: Snapshot) -> Any:
-    """Return a moment as GSD has it."""
+    """Return a moment in GSD's format."""
     moment = gsd.hoomd.Frame()
     moment.configuration.step = snapshot.step
     moment.configuration.dimensions = 3
@@ -133,9 +133,9 @@ def _gsd_moment(snapshot: Snapshot) -> Any:
 
 
 class XyzTrajectory(Trajectory):
-    """Extended XYZ: text, which OVITO and `extxyz` read; float32's nine digits.
+    """Extended XYZ: text, read by OVITO and `extxyz`; nine digits, enough for float32.
 
-    The second line of each moment holds the id of the run.
+    The second line of each moment holds the run id.
     """
 
     _whole_bytes = 0
@@ -148,7 +148,7 @@ class XyzTrajectory(Trajectory):
                     told = file.readline()
                     rows = (file.readline() for _ in range(int(count)))
                     if not all(line.endswith(b"\n") for line in itertools.chain([told], rows)):
-                        break  # half a moment, which a killed process left
+                        break  # an incomplete moment, left by a killed process
                     (step,) = re.findall(rb" Step=(\d+)", told)
                     run = re.search(rb" Run=(\S+)", told)
                     last = Moment(int(step), int(count), run[1].decode() if run else None)
@@ -172,7 +172,7 @@ class XyzTrajectory(Trajectory):
                 os.fsync(file.fileno())
                 self._whole_bytes = file.tell()
         finally:
-            os.truncate(self.path, self._whole_bytes)  # what there was no room for
+            os.truncate(self.path, self._whole_bytes)  # removes a moment for which space ran out
 
     def _write_moment(self, file: BinaryIO, snapshot: Snapshot) -> None:
         x, y, z = snapshot.size
@@ -195,6 +195,6 @@ FORMATS: dict[str, type[Trajectory]] = {".gsd": GsdTrajectory, ".xyz": XyzTrajec
 
 
 def format_of(path: Path) -> type[Trajectory]:
-    """Return the format that a file's name asks for; raise UserError for an unknown one."""
+    """Return the format for a file's extension; raise UserError for an unknown one."""
     registry.require_known("format of a trajectory", path.suffix.lower(), FORMATS)
     return FORMATS[path.suffix.lower()]

@@ -1,1 +1,1 @@
-"""Steps of a simulation as something that a study measures."""
+"""Steps of a simulation, as algorithms that a study measures."""

@@ -1,4 +1,4 @@
-"""Steps of a workload as something that a study measures: an algorithm's part of the whole."""
+"""Steps of a workload, as an algorithm that a study measures within the whole."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from gpubench.workloads.cell_workload import InCells
 from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload
 
-# An even number: what takes turns with its arrays is back where it was, as a graph needs it.
+# Even, as a graph needs: double-buffered arrays are then back where they were.
 STEPS = 2
-# Lists are made anew every few steps: enough of them that each launch has its share.
+# Lists are rebuilt every few steps: enough steps for each launch to include its share.
 STEPS_WITH_SKIN = 20
-PHASE_STEPS = 20  # over which phases are timed
+PHASE_STEPS = 20  # timed for their phases
 
 
 class WorkloadStep(Algorithm):
     """Plain steps of a workload with a cell list inside, launch by launch, without its own graph.
 
     workload, algorithm: classes; form and parameters are those of the algorithm.
-    skin: see Workload. time_step: in place of the workload's own, unless None.
-    ranks: how many share the simulation, which the runner has made sure of; None for one.
-    decomposition: how they do, see decomposed/shared.py; None with one rank.
+    skin: see Workload. time_step: replaces the workload's own, unless None.
+    ranks: the number that share the simulation, ensured by the runner; None for one.
+    decomposition: how they share it, see decomposed/shared.py; None with one rank.
     setting: a parameter of the workload, NAME=VALUE, or None.
     launches: steps in one launch; reported times are of one step.
-    input_hash: SHA-256 over the state at the beginning, first 16 hex digits.
+    input_hash: SHA-256 over the initial state, first 16 hex digits.
     """
 
     family = STEP
@@ -69,7 +69,7 @@ class WorkloadStep(Algorithm):
         self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS
         self.workspace_bytes = self.workload.workspace_bytes + inside.workspace_bytes
         self.input_hash = _hash(self.workload.state())
-        # Ranks that share a simulation have a part of the particles each.
+        # With several ranks, each has only a part of the particles.
         self._is_alone = ranks is None
         alone = self.workload if self._is_alone else None
         self._cells = alone.cell_by_id if isinstance(alone, InCells) else None
@@ -77,17 +77,17 @@ class WorkloadStep(Algorithm):
         self._moved: dict[str, float] = {}
 
     def load(self, inputs: SimulationStart) -> None:
-        """Leave the workload as it is: it drew its particles from the seed when it was made."""
+        """Do nothing: the workload drew its particles from the seed when it was made."""
 
     def launch(self) -> None:
         """Queue the steps."""
         self.workload.plain_steps(self.launches)
 
     def check(self) -> str | None:
-        """Do one step and compare it with the right one; return None, or what is wrong with it.
+        """Do one step and compare it with a reference step; return None, or the first error.
 
-        The launches since the last `poison` must have done their steps. Of a right step it is
-        noted which share of the particles it took to another cell.
+        The launches since the last `poison` must have done their steps. For a right step, records
+        the fraction of particles that changed cells.
         """
         self.workload.count_steps()
         if (done := self.workload.step - self._begun_at) < self.launches:
@@ -102,20 +102,20 @@ class WorkloadStep(Algorithm):
 
     @property
     def answer(self) -> Any:
-        """Raise NotImplementedError: a step is checked by its workload, from the state before."""
+        """Raise NotImplementedError: the workload checks a step, from the state before it."""
         raise NotImplementedError("a step has no answer of its own")
 
     def poison(self) -> None:
-        """Note how many steps are done, and empty the cells that the next one builds."""
+        """Record the number of steps done, and clear the cells that the next step builds."""
         self.workload.count_steps()
         self._begun_at = self.workload.step
         if self._is_alone:
             self.workload.poison()
 
     def phases_ms(self) -> dict[str, float]:
-        """Time the phases of some steps: medians, or with a skin, where steps differ, means.
+        """Time the phases of some steps: medians, or means with a skin, where steps differ.
 
-        A picture, of what paints one on the device, is told as `draw`; it is no part of a step.
+        A picture drawn on the device is reported as `draw`; it is not part of a step.
         """
         found = phase_times(self.workload, PHASE_STEPS)
         if type(self.workload).paint is not Workload.paint:
@@ -126,7 +126,7 @@ class WorkloadStep(Algorithm):
 
     @property
     def no_graph(self) -> str | None:
-        """Say what the host reads back in a step, or return None."""
+        """Return the values that the host reads back in a step, in words, or None."""
         if self.workload.host_part is not None:
             return self.workload.host_part
         if self.workload.skin > 0:
@@ -134,13 +134,13 @@ class WorkloadStep(Algorithm):
         return self.workload.algorithm.no_graph
 
     def traffic_bytes(self) -> None:
-        """Return None: how often a neighbour is read depends on the caches."""
+        """Return None: how often neighbours are read from memory depends on the caches."""
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return how many steps the simulation has done, checks and warm-up included.
+        """Return the number of simulation steps done, including checks and warm-up.
 
-        And which share of the particles was in another cell, as long as the reach of the forces,
-        after the last step that was checked; and what the workload tells.
+        Also the fraction of particles that changed cells (as long as the forces' reach) in the last
+        checked step, and the workload's own outcome.
         """
         return {"steps_done": self.workload.step, **self._moved, **self.workload.outcome()}
 

@@ -1,4 +1,4 @@
-"""One input of a study: make and check every algorithm, time them together, check them again."""
+"""Bench one input of a study: make and check all algorithms, time them together, check again."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from gpubench.workloads.workload import Draws, drawn_once
 class Trial:
     """One subject on one input: made, checked, timed, and checked again.
 
-    modes: those to be timed; refused: those that cannot be, with the reason.
-    verdict: status and reason for every mode, once something has ruled the subject out.
-    algorithms: one for each of the inputs that take turns; none before they are made, and none
-        once there is a verdict.
-    drawn: what it knows of its input: the hash, where it drew that itself.
-    facts: what the algorithm says of itself: bytes_moved, workspace_bytes, peak_bytes, library,
-        outcome, and of the steps of a simulation their number in a launch and their phases; and
-        what its first call took.
+    modes: those to be timed; refused: those that cannot be timed, with the reason.
+    verdict: status and reason for every mode, once the subject is ruled out.
+    algorithms: one for each of the alternating inputs; none before they are made, and none once
+        there is a verdict.
+    drawn: known fields of its input: the hash, if the subject drew the input itself.
+    facts: reported by the algorithm: bytes_moved, workspace_bytes, peak_bytes, library, outcome,
+        and for simulation steps their number per launch and their phases; and the duration of its
+        first call.
     """
 
     subject: Subject
@@ -57,12 +57,12 @@ class Trial:
     sampled: dict[Mode, Sampled] = field(default_factory=dict)
 
     def rule_out(self, status: str, reason: str) -> None:
-        """Give the verdict and free the memory."""
+        """Set the verdict and free the memory."""
         self.verdict, self.algorithms = (status, reason), []
 
 
 class LaunchError(Exception):
-    """A launch raised while several subjects were being timed; says whose it was."""
+    """A launch raised while several subjects were being timed; names the subject."""
 
     def __init__(self, trial: Trial, raised: Exception | SystemExit) -> None:
         super().__init__(trial.subject.label)
@@ -84,8 +84,8 @@ def measure(
 
     on_progress: called with the number of records that have become final.
     reason: why all of them are skipped; None where the device decides.
-    on_drawn: called with the fields of records that are known once the input is drawn.
-    on_step: told what is done now.
+    on_drawn: called with the record fields known once the input is drawn.
+    on_step: called with the current activity.
     """
     bench = Bench(group, items, device, reason, on_drawn, on_step)
     bench.time_together(budget, on_progress)
@@ -94,11 +94,11 @@ def measure(
 
 
 class Bench:
-    """Subjects on one input (or several that take turns), made and checked, ready to be timed.
+    """Subjects on one input (or several alternating ones), made and checked, ready to be timed.
 
     reason: why all of them are skipped; None where the device decides.
-    on_drawn: called with the fields of records that are known once the input is drawn.
-    on_step: told what is done now.
+    on_drawn: called with the record fields known once the input is drawn.
+    on_step: called with the current activity.
     trials: in the order of the items.
     """
 
@@ -130,7 +130,7 @@ class Bench:
         if any(trial.verdict is None for trial in self.trials):
             try:
                 self._make(on_drawn)
-            except MemoryError as error:  # of the input: what an algorithm raises stays with it
+            except MemoryError as error:  # of the input: an algorithm's is its own failure
                 for trial in self.trials:
                     if trial.verdict is None:
                         trial.rule_out(*verdict_on(error, device))
@@ -158,7 +158,7 @@ class Bench:
         self._on_step(f"{self._group.recipe.title}, {what} {trial.subject.label}")
 
     def tasks(self) -> list[tuple[Trial, Mode, Task]]:
-        """Return what can be timed."""
+        """Return the tasks that can be timed."""
         return [
             (trial, mode, _task(trial, mode))
             for trial in self.trials
@@ -167,12 +167,12 @@ class Bench:
         ]
 
     def note(self, trial: Trial, mode: Mode, run: Run) -> None:
-        """Keep the samples of a trial, and what took them, with which it is checked again."""
+        """Keep a trial's samples, and the run that took them, which is needed to check again."""
         trial.sampled[mode] = run.sampled()
         self._runs.setdefault(id(trial), {})[mode] = run
 
     def time_together(self, budget: Budget, on_progress: Callable[[int], None]) -> None:
-        """Sample every live trial in one interleaved run; start over without one that raises."""
+        """Sample all live trials in one interleaved run; if one raises, restart without it."""
         while live := self.tasks():
             tasks = [task for _, _, task in live]
             self._on_step(f"{self._group.recipe.title}, timing {len(tasks)}")
@@ -180,7 +180,7 @@ class Bench:
                 runs = take_samples(self._device, tasks, budget, self._group.seed, on_progress)
             except LaunchError as error:
                 error.trial.rule_out(*verdict_on(error.raised, self._device))
-            except Exception as error:  # not while launching: no subject can be blamed
+            except Exception as error:  # not from a launch: no single subject caused it
                 for trial, _, _ in live:
                     trial.rule_out(*verdict_on(error, self._device))
             else:
@@ -192,10 +192,10 @@ class Bench:
                 return
 
     def finish(self, check: bool = True, phases: bool = True) -> list[AnyRecord]:
-        """Check what was timed once more, and return the records of all items.
+        """Check once more what was timed, and return the records of all items.
 
-        check: False for what another process has checked both times. phases: whether those of
-        simulation steps are timed.
+        check: False if another process has made both checks. phases: whether to time the phases of
+        simulation steps.
         """
         for trial in self.trials:
             runs = self._runs.pop(id(trial), {})
@@ -210,7 +210,7 @@ class Bench:
         ]
 
     def _fields(self, trial: Trial, mode: Mode) -> dict[str, Any]:
-        """Return the fields of a record that were known before its time."""
+        """Return the fields of a record that are known before its time."""
         described = self._group.described(self._device, trial.subject, mode)
         return described | self._drawn | trial.drawn
 
@@ -220,7 +220,7 @@ def failed(
 ) -> list[AnyRecord]:
     """Return the records of an input whose measuring process died.
 
-    drawn: what it had told of its input.
+    drawn: the fields it had reported of its input.
     """
     return [
         make_record(
@@ -231,12 +231,12 @@ def failed(
 
 
 def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
-    """Return what gives the oracle of a family on an input, made once."""
+    """Return a function that gives an input's oracle by family, made once each."""
     return cache(lambda family: problems.problems()[family].oracle(inputs))
 
 
 def _hash_of(drawn: Sequence[Inputs]) -> str | None:
-    """Return the hash of an input, or of several that take turns; None before it is drawn."""
+    """Return the hash of one or more alternating inputs; None before they are drawn."""
     if len(drawn) == 1:
         return drawn[0].hash
     together = " ".join(str(inputs.hash) for inputs in drawn)
@@ -250,7 +250,7 @@ def _make_and_check(
     device: Device,
     oracles: Sequence[Callable[[str], Oracle]],
 ) -> str | None:
-    """Make the algorithm for each input and launch it once; return what is wrong, or None."""
+    """Make the algorithm for each input and launch it once; return the first error, or None."""
     subject = trial.subject
     cls = registry.find_algorithm(subject.algorithm)
     if lacking := missing_feature(cls.forms[subject.form].requires, device):
@@ -264,7 +264,7 @@ def _make_and_check(
             make = partial(WorkloadStep, workload=workload, algorithm=cls)
         before = draws.seconds
         algorithm, making = timed(partial(_made, make, device, subject, inputs))
-        making -= draws.seconds - before  # for all that begin alike
+        making -= draws.seconds - before  # shared by all with the same start
         if isinstance(algorithm, WorkloadStep):
             trial.drawn = {"input_hash": algorithm.input_hash}
         seconds = [making]
@@ -291,7 +291,7 @@ def _made(
 
 
 def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> str:
-    """Find a small input on which a search is still wrong, if that takes little time."""
+    """Find a small input on which a search is still wrong, within a limited time."""
     if family != "neighbour-search" or not isinstance(inputs, ParticleSet):
         return ""
     cls = registry.find_algorithm(subject.algorithm)
@@ -301,7 +301,7 @@ def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> st
 
 
 def _do_alone(device: Device, seconds: list[float], work: Callable[[], None]) -> None:
-    """Do some work, wait for it, and append its duration on the host's clock."""
+    """Do some work, wait for it, and append its duration by the host's clock."""
 
     def whole() -> None:
         work()
@@ -334,7 +334,7 @@ def _check_again(
     runs: Mapping[Mode, Run],
     phases: bool,
 ) -> str | None:
-    """Check what launches do once more; return what is wrong with an answer, or None."""
+    """Check the timed launches once more; return the first error in an answer, or None."""
     checked = [
         (algorithm, oracle(algorithm.family))
         for algorithm, oracle in zip(trial.algorithms, oracles, strict=True)
@@ -356,9 +356,9 @@ def _check_again(
 
 
 def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> None:
-    """Take one step of a trial; turn a wrong answer, or what the step raises, into its verdict.
+    """Run one step of a trial; an error, returned or raised, becomes its verdict.
 
-    What the user must correct is raised on.
+    Errors that the user must correct are raised.
     """
     try:
         wrong = step()
@@ -374,7 +374,7 @@ def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> No
 
 
 def verdict_on(error: BaseException, device: Device) -> tuple[str, str]:
-    """Return the status and reason that an exception means: skipped where the device cannot."""
+    """Return the status and reason for an exception: skipped where the device is unable."""
     kind = type(error).__name__
     said = printable(next(iter(str(error).strip().splitlines()), ""))
     if isinstance(error, OutOfMemory):
@@ -395,7 +395,7 @@ def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> AnyRecord:
         return make_record(**fields, status="failed", reason=sampled.nothing_left)
     try:
         return _timed_record(fields, trial, sampled, sampled.summary)
-    except ValueError as error:  # of what the algorithm says of itself
+    except ValueError as error:  # in the values that the algorithm reports
         return make_record(**fields, status="failed", reason=f"no record can hold it: {error}")
 
 

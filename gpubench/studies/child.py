@@ -2,7 +2,7 @@
 
 `gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
 are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
-that it never measures beside its successor (`base/children.py`).
+that it never measures at the same time as its successor (`base/children.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NoAnswer(Exception):
 
 
 class Child:
-    """The other side: starts such a process and asks it."""
+    """The requesting side: starts such a process and sends it requests."""
 
     def __init__(self) -> None:
         ours, its = socket.socketpair()
@@ -45,7 +45,7 @@ class Child:
                 children.command("gpubench.studies.child", str(its.fileno())),
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # keeps what libraries print out of results
+                stdout=2,  # keeps output of libraries out of results
                 env=unlaunched(),
             )
         self._connection = Connection(ours.detach())
@@ -53,9 +53,9 @@ class Child:
     def ask(self, do: str, *given: Any, on_news: Callable[[Any], None] | None = None) -> Any:
         """Call a method of `MeasuringSide` and return its answer.
 
-        on_news: is given what the process tells before it answers.
+        on_news: called with data that the process sends before its answer.
         Raises UserError as it did there, and NoAnswer with type and first line of any other
-        exception, or where the process ended.
+        exception, or if the process ended.
         """
         try:
             self._connection.send((do, given))
@@ -74,7 +74,7 @@ class Child:
         return value
 
     def close(self) -> None:
-        """Tell it to close its device and end; kill it if it does not."""
+        """Make the process close its device and end; kill it if it does not."""
         with suppress(OSError):
             self._connection.send(None)
         self._end()
@@ -90,7 +90,7 @@ class Child:
 
 
 def _ending(status: int) -> str:
-    """Say how a process ended, from what `Popen` returns."""
+    """Describe how a process ended, given its return code from `Popen`."""
     if status >= 0:
         return f"ended with status {status}"
     try:
@@ -100,9 +100,9 @@ def _ending(status: int) -> str:
 
 
 class MeasuringSide:
-    """The side that measures: each method is a request.
+    """The measuring side: each method is a request.
 
-    tell: tells the other side something before the answer.
+    tell: sends data to the other side before the answer.
     """
 
     def __init__(self, tell: Callable[[Any], None]) -> None:
@@ -110,10 +110,10 @@ class MeasuringSide:
         self._device: Device | None = None
 
     def see(self, spec: str) -> list[tuple[str, str, str | None]]:
-        """List the devices that could be opened in the name of `spec`, and open none.
+        """List the devices that `spec` could open, without opening any.
 
-        Each with the spec of it alone; with what tells it from others of this host; and with its
-        UUID, if it has one. All OpenCL devices of a host count as one, since two platforms can
+        Each entry has the spec of that device alone, an identity that is unique on the host, and
+        its UUID, if it has one. All OpenCL devices of a host count as one, since two platforms can
         offer the same processor. Raises UserError where there is none.
         """
         backend, _, number = spec.partition(":")
@@ -130,18 +130,18 @@ class MeasuringSide:
             ]
             if found:
                 return found
-        with devices.open_device(spec) as opened:  # or the reason why there is none
+        with devices.open_device(spec) as opened:  # or the reason for its absence
             return [(opened.spec, opened.backend, None)]
 
     def open(self, spec: str) -> dict[str, Any]:
         """Open a device and return the fields of `plan.DescribedDevice`."""
-        plugins.additions()  # imported before an input of one is received
+        plugins.additions()  # imported before receiving an input that they define
         self._device = device = devices.open_device(spec)
         names = ("backend", "spec", "name", "is_cpu", "memory_bytes")
         return {name: getattr(device, name) for name in names}
 
     def conditions(self) -> dict[str, Any]:
-        """Return the part of the environment that is not measured."""
+        """Return the part of the environment that needs no measurement."""
         assert self._device is not None
         return conditions(self._device)
 
@@ -151,7 +151,7 @@ class MeasuringSide:
         return environment(self._device)
 
     def measure(self, job: Job, budget: Budget) -> list[AnyRecord]:
-        """Return the records of an input; tell what is known of it before it is measured."""
+        """Return the records of an input; send known fields of it before it is measured."""
         assert self._device is not None
         given = job.group, job.items, self._device, budget
         # Progress is ignored: the waiting side counts inputs.
@@ -164,7 +164,7 @@ class MeasuringSide:
 
 
 def serve(connection: Connection) -> None:
-    """Answer requests until the other side asks for no more, or has gone."""
+    """Answer requests until the other side ends or disconnects."""
     worker = MeasuringSide(lambda news: connection.send(("news", news)))
     with suppress(EOFError, ConnectionError):
         while (request := connection.recv()) is not None:
@@ -173,7 +173,7 @@ def serve(connection: Connection) -> None:
 
 
 def _answer(worker: MeasuringSide, do: str, given: tuple[Any, ...]) -> tuple[str, Any]:
-    """Return the result of a request, and its kind."""
+    """Return the kind of an answer, and the result of the request."""
     try:
         return "answer", getattr(worker, do)(*given)
     except UserError as error:
@@ -184,5 +184,5 @@ def _answer(worker: MeasuringSide, do: str, given: tuple[Any, ...]) -> tuple[str
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader alone heeds Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the leader handles Ctrl-C
     serve(Connection(int(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""Designs of experiments: some combinations of the values of axes, in place of all of them."""
+"""Experimental designs: a subset of the combinations of axis values."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 def spread_points(
     levels: Sequence[int], has_ends: Sequence[bool], points: int, seed: int
 ) -> list[tuple[int, ...]]:
-    """Choose different combinations that are spread evenly over the product of some axes.
+    """Choose distinct combinations that are spread evenly over the product of some axes.
 
-    levels: how many values each axis has. has_ends: which axes are scales, with a first and a
-    last value; all combinations of these ends come first. points: how many combinations, at most
-    as many as there are. Returns the index of a value for each axis, sorted.
+    levels: number of values of each axis. has_ends: which axes are scales, with a first and a last
+    value; all combinations of these ends come first. points: number of combinations, at most as
+    many as exist. Returns the index of a value for each axis, sorted.
 
-    A scrambled Sobol sequence (Owen 1998) proposes points; of the combinations that are left, the
-    nearest is taken among those whose values were taken least often, first each by itself and
-    then in pairs. So every value of every axis comes about equally often, for any number of
-    values, which the sequence itself only promises for powers of two.
+    A scrambled Sobol sequence (Owen 1998) proposes points. Of the remaining combinations whose
+    values were used least often, individually and then in pairs, the nearest is taken. So every
+    value of every axis occurs about equally often, for any number of values; the sequence alone
+    only ensures this for powers of two.
     """
-    from scipy.stats import qmc  # slow to import, and few studies need it
+    from scipy.stats import qmc  # slow to import, and used by few studies
 
     everything = np.array(list(itertools.product(*map(range, levels))), np.int64)
     if points >= len(everything):
@@ -53,9 +53,9 @@ def spread_points(
 def _usage(
     everything: NDArray[np.int64], taken: Sequence[int], levels: Sequence[int]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Say how often the values of each combination were taken, of its axes and of their pairs.
+    """Return how often the values of each combination were used, singly and in pairs.
 
-    Each as a multiple of what is even, so that axes with few values do not outweigh the others.
+    Both are relative to an even distribution, so that axes with few values do not dominate.
     """
     chosen = everything[list(taken)]
     single, double = np.zeros((2, len(everything)))

@@ -1,4 +1,4 @@
-"""What an algorithm reports about itself, made fit for a record; its code may be foreign."""
+"""Facts that an algorithm, possibly third-party, reports about itself, validated for a record."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from gpubench.core.algorithm import Algorithm
 
-LARGEST = 2**63 - 1  # that readers of results take
+LARGEST = 2**63 - 1  # accepted by readers of results
 
 
 def facts_of(algorithm: Algorithm) -> dict[str, Any]:
     """Return the fields of a record that an algorithm knows.
 
-    Raises TypeError or ValueError, with the name of the method, for what no record can hold.
+    Raises TypeError or ValueError, with the name of the method, for a value no record can hold.
     """
     return {
         "bytes_moved": _amount("traffic_bytes", algorithm.traffic_bytes()),
@@ -29,19 +29,19 @@ def facts_of(algorithm: Algorithm) -> dict[str, Any]:
 
 
 def require_countable(algorithm: Algorithm) -> None:
-    """Raise TypeError or ValueError where its launches cannot be counted, or told why no graph."""
+    """Raise TypeError or ValueError for an invalid number of launches or reason for no graph."""
     if not _amount("launches", algorithm.launches):
         raise ValueError("launches must be at least 1")
     _text_or_none("no_graph", algorithm.no_graph)
 
 
 def printable(text: str) -> str:
-    """Return a text that files and terminals take: other characters become escapes."""
+    """Escape characters that files or terminals cannot represent."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _amount(name: str, value: Any) -> int | None:
-    """Return a number of bytes, or of launches, as a plain number."""
+    """Return a number of bytes or launches as a plain number."""
     if value is None:
         return None
     try:
@@ -60,7 +60,7 @@ def _text_or_none(name: str, value: Any) -> str | None:
 
 
 def _outcome(outcome: Any) -> dict[str, Any]:
-    """Return the outcome of a launch, as plain values by name."""
+    """Return the outcome of a launch as plain values by name."""
     if not isinstance(outcome, Mapping) or not all(isinstance(name, str) for name in outcome):
         raise TypeError(f"outcome must be values by their names, not {outcome!r}")
     return {printable(name): _value(name, value) for name, value in outcome.items()}

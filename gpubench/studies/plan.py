@@ -1,4 +1,4 @@
-"""The plan of a run: the inputs of a study, and what is timed on each."""
+"""The plan of a run: the inputs of a study, and the measurements on each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpubench.workloads.parameters import parse
 
 
 class DescribedDevice(Protocol):
-    """What is known of a device by a rank that only hands out inputs; see `Device`."""
+    """The device properties needed by a rank that only distributes inputs; see `Device`."""
 
     backend: str
     spec: str
@@ -32,7 +32,7 @@ class DescribedDevice(Protocol):
 
 @dataclass(frozen=True)
 class Group:
-    """One input of a sweep and everything that is measured on it."""
+    """One input of a sweep and all its measurements."""
 
     study: str
     sweep: Sweep
@@ -46,11 +46,11 @@ class Group:
 
     @property
     def ranks(self) -> int | None:
-        """The number of ranks it needs; None for one."""
+        """The number of ranks required; None for one."""
         return self.recipe.ranks if isinstance(self.recipe, Simulation) else None
 
     def described(self, device: DescribedDevice, subject: Subject, mode: Mode) -> dict[str, Any]:
-        """Return the fields of a record that are known before anything is drawn."""
+        """Return the fields of a record that are known before the input is drawn."""
         declared = registry.find_algorithm(subject.algorithm).declared(subject.form)
         if isinstance(self.recipe, Simulation):
             declared |= {"problem": STEP, "task": None, "answer": None}
@@ -60,7 +60,7 @@ class Group:
         return identity | {"declared": declared, "version": version}
 
     def identity(self, device: DescribedDevice, subject: Subject, mode: Mode) -> dict[str, Any]:
-        """Return the fields of a record that say what it measures, but for the input's hash."""
+        """Return the fields that identify a record's measurement, except for the input's hash."""
         return {
             **self.recipe.identity,
             "kind": self.recipe.kind,
@@ -79,7 +79,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Job:
-    """What is missing of one input.
+    """The missing measurements of one input.
 
     reason: why all of it is skipped; None where the device decides.
     """
@@ -90,9 +90,9 @@ class Job:
 
 
 def plan(study: Study, selection: Selection = WHOLE) -> list[Group]:
-    """List the inputs of a study and what is measured on each.
+    """List the inputs of a study and the measurements on each.
 
-    A sweep that `--quick` leaves out stays out, whatever is selected.
+    A sweep left out by `--quick` stays out, whatever is selected.
     Raises UserError for an algorithm that the study does not measure, for an axis or a parameter
     that it does not have, and for inputs that cannot be made.
     """
@@ -114,7 +114,7 @@ def plan(study: Study, selection: Selection = WHOLE) -> list[Group]:
 
 
 def _require_selectable(study: Study, selection: Selection) -> None:
-    """Raise UserError if the selection names something that the study does not have."""
+    """Raise UserError if the selection names anything that the study does not have."""
     for name, numbers in (("particles", selection.particles), ("inputs", (selection.inputs,))):
         for number in numbers or ():
             if number is not None and number < 1:
@@ -152,7 +152,7 @@ def _selected(sweep: Sweep, selection: Selection) -> Sweep:
 
 
 def _complete(recipe: Recipe) -> Recipe:
-    """Write down the time step of a simulation that takes its workload's own."""
+    """Fill in the default time step of a simulation's workload."""
     if not isinstance(recipe, Simulation):
         return recipe
     workload = registry.find_workload(recipe.workload)
@@ -178,10 +178,10 @@ def _with_parameters(subject: Subject, parameters: Mapping[str, int]) -> Subject
 def missing(
     groups: Sequence[Group], device: DescribedDevice, known: set[str], done: set[str], ranks: int
 ) -> list[Job]:
-    """List what is to be measured of each input.
+    """List the measurements still to be made on each input.
 
-    known: keys of what has a record; that is enough for what waits for other `ranks`.
-    done: keys of what is not measured again.
+    known: keys of existing records; these are enough for those that need other `ranks`.
+    done: keys that are not measured again.
     """
     jobs = []
     for group in groups:
@@ -198,9 +198,9 @@ def missing(
 def cell_key(identity: Mapping[str, Any]) -> str:
     """Return the key of a record before its input is made.
 
-    A results file is continued only by the same code, which makes the same input of the same
-    seed and sizes: to know what is done, 2^26 particles need not be drawn. How many of them a
-    simulation step moves is not known before either.
+    A results file is continued only by the same code, which makes the same input from the same seed
+    and sizes, so the finished records can be found without drawing 2^26 particles. The key also
+    lacks the fraction that a simulation step moves, which is not known before.
     """
     unknown = {"input_hash", "moved"} if identity.get("destination") == "step" else {"input_hash"}
     return record_key(**{**identity, **dict.fromkeys(unknown)})

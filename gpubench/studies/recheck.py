@@ -1,4 +1,4 @@
-"""Check that what was timed does its work: overwrite its answer, launch as timed, check."""
+"""Check that timed launches do their work: overwrite the answer, launch as timed, check."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from gpubench.measure.sampling import Mode, Run
 from gpubench.problems.cells.contract import CellListUpdate
 from gpubench.problems.neighbours.contract import Neighbours
 
-GLANCED = 4096  # elements of an array that show whether it was written
+GLANCED = 4096  # elements of an array that are compared to see if it was written
 
 
 class AnswerOutOfReach(Exception):
-    """An answer is right although it was overwritten, so a launch that does nothing would pass."""
+    """An answer stays right when overwritten, so launches that do nothing would pass."""
 
 
 def wrong_after_timing(
     device: Device, checked: Sequence[tuple[Algorithm, Oracle]], runs: Mapping[Mode, Run]
 ) -> str | None:
-    """Overwrite the answers, launch once more, and check; return what is wrong, or None.
+    """Overwrite the answers, launch once more, and check; return the first error, or None.
 
-    checked: the algorithms that take turns, each with the oracle of its input. runs: what timed
-    them, by mode. One check serves both modes where it can: a graph holds what a launch queues, so
-    plain launches need only be seen to write their answers anew. They are in any case, since a
-    graph of several launches is right as soon as one of them works. Where a launch works on its own
-    answer, both are checked, the graph first, since checks move some states by an update or a step,
-    after which it would not be right.
-    Raises AnswerOutOfReach where an answer passes its check without a launch, NotSupported where it
-    does so because it is empty.
+    checked: the alternating algorithms, each with the oracle of its input. runs: the timed runs, by
+    mode. One check serves both modes where possible: a graph holds the queued launches, so plain
+    launches need only be seen to write their answers again. That is always tested, since a graph of
+    several launches is right as soon as one of them works. Where a launch works on its own answer,
+    both are checked, the graph first: checks advance some states by an update or a step, after
+    which the graph would no longer be right.
+    Raises AnswerOutOfReach where an answer passes its check without a launch, NotSupported where
+    this is because it is empty.
     """
 
     def poison() -> None:
@@ -70,7 +70,7 @@ def wrong_after_timing(
 
 
 def _lists_nothing(answer: object) -> bool:
-    """Say whether an answer is a list of no neighbours, which cannot be overwritten."""
+    """Return whether an answer is an empty list of neighbours, which cannot be overwritten."""
     return (
         isinstance(answer, Neighbours)
         and answer.neighbours is not None
@@ -79,10 +79,10 @@ def _lists_nothing(answer: object) -> bool:
 
 
 def _beginning(algorithm: Algorithm) -> list[bytes] | None:
-    """Return the first elements of all arrays of an answer; None where it has none."""
+    """Return the first elements of all arrays of an answer; None if it has none."""
     try:
         arrays = arrays_of(algorithm.answer)
-    except (NotImplementedError, TypeError):  # of a step of a simulation, or of a library's own
+    except (NotImplementedError, TypeError):  # for simulation steps, or a library's own answer type
         return None
     return [algorithm.download(array[:GLANCED]).tobytes() for array in arrays] or None
 
@@ -94,10 +94,10 @@ def _launch_as_timed(
     is_graph: bool,
     poison: Callable[[], None],
 ) -> Callable[[], None]:
-    """Return what replays the graph, or launches plainly, as it was timed where it was."""
+    """Return a function that launches as timed: replays the graph, or launches plainly."""
     works = [algorithm.launch for algorithm, _ in checked]
     if is_graph and ends_where_it_began(checked[0][0]):
-        # The graph that was timed holds for the oldest state, where an idle one goes unnoticed.
+        # The timed graph is kept for the oldest state, where an idle launch would go unnoticed.
         works = [device.capture(work).launch for work in works]
     else:
         for mode, run in runs.items():
@@ -112,8 +112,8 @@ def _launch_as_timed(
 
 
 def ends_where_it_began(algorithm: Algorithm) -> bool:
-    """Say whether a launch works on its own answer and brings it back, as that of an update does.
+    """Return whether a launch starts from its own answer and restores it, as an update does.
 
-    A graph of such a launch is right for the state in which it was recorded, and for no other.
+    A graph of such a launch is only right for the state in which it was recorded.
     """
     return isinstance(algorithm, CellListUpdate) or getattr(algorithm, "task", "") == "update"

@@ -1,7 +1,7 @@
 """Run a study: plan it, measure one input after another, and store the records of each.
 
-Records are stored after each input, so that what was measured survives Ctrl-C or a kill, and
-the same call resumes where the last one stopped.
+Records are stored after each input, so that they survive Ctrl-C or a kill, and repeating the call
+resumes the run.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ QUICK_CPU_BUDGET = Budget(
 
 
 class Engine(ABC):
-    """What measures the inputs of a study: a device of this process, or those of others.
+    """Measures the inputs of a study: a device of this process, or those of other ranks.
 
-    device: what all of them are.
+    device: their common description.
     """
 
     device: DescribedDevice
@@ -85,12 +85,12 @@ def engine_of(where: Device | Engine) -> Engine:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Where the results are, and how many records of which kind this run added.
+    """The location of the results, and the number of records of each kind added by this run.
 
-    resumed: records that were there before and were not measured again.
-    overhead_ms: what an empty sample takes in each mode.
-    seconds: that the run took, on the host's clock.
-    keys: `cell_key` of each of its records, and of those that were there before.
+    resumed: existing records that were not measured again.
+    overhead_ms: duration of an empty sample in each mode.
+    seconds: duration of the run by the host's clock.
+    keys: `cell_key` of each of its records, including existing ones.
     """
 
     path: Path
@@ -105,7 +105,7 @@ class RunSummary:
 
     @property
     def results(self) -> Results:
-        """What the file has of this run, measured or there before."""
+        """Return the file's records that belong to this run, new or existing."""
         found = load(self.path)
         own = [each for each in found.records if cell_key(identity_of(each)) in self.keys]
         return replace(found, records=own)
@@ -124,17 +124,17 @@ def run(
 ) -> RunSummary:
     """Measure a study and store its records, input by input.
 
-    where: the device that measures it, or whatever else does.
-    selection: what of the study; where it is quick, a CPU also has a smaller budget.
+    where: the device, or engine, that measures it.
+    selection: the part of the study; if quick, a CPU also has a smaller budget.
     budget: in place of the study's own.
     fresh: measure again what the folder already holds.
-    ranks: how many take part in this run. What takes another number is skipped, and left to a run
-        that has it, which adds to the same file.
-    notice: told why a file of the same code is not continued.
+    ranks: the number of ranks in this run. Measurements that need another number are skipped; a run
+        with that number adds them to the same file.
+    notice: called with the reason if a file of the same code is not continued.
     Raises UserError for bad arguments (before anything is written), for a folder that cannot be
-    written, or into which another process measures the same; for parameters that an algorithm
-    refuses, and where what was asked for does not fit into memory; what else one algorithm
-    raises, or an exit, ends as a record of status `failed`.
+    written, or to which another process writes the same study; for parameters that an algorithm
+    rejects, and where a requested size does not fit in memory. Other exceptions of an algorithm,
+    and exits, become records of status `failed`.
     """
     begin = now()
     engine = engine_of(where)
@@ -173,9 +173,9 @@ def run(
 
 
 def _require_memory(groups: Sequence[Group], selection: Selection, device: DescribedDevice) -> None:
-    """Raise UserError where what was asked for does not fit into memory.
+    """Raise UserError where the request does not fit in memory.
 
-    Sizes that were asked for must all fit; where inputs take turns, those that fit are measured.
+    Requested sizes must all fit; where inputs alternate, those that fit are measured.
     """
     too_large = [why_too_large(group.recipe, device, group.sweep.inputs) for group in groups]
     are_sizes = selection.particles is not None or selection.per_cell is not None
@@ -185,7 +185,7 @@ def _require_memory(groups: Sequence[Group], selection: Selection, device: Descr
 
 
 def _known(path: Path) -> tuple[set[str], set[str]]:
-    """Return the keys of all that a results file has, and of what is settled of it.
+    """Return the keys of all records in a results file, and of the settled ones.
 
     Both are empty where there is no file yet.
     """

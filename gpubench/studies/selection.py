@@ -1,4 +1,4 @@
-"""Which part of a study is measured, and with what in place of the study's own values."""
+"""The selected part of a study, and values that replace the study's own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Selection:
-    """What was asked for of a study; None for what the study says itself.
+    """The user's selection from a study; None for the study's own values.
 
     quick: its small sizes.
     algorithms: only these of its algorithms.
     sweeps: only these of its sweeps.
     particles (records, pairs), per_cell, moved, kept: values along these axes.
-    inputs: how many take turns; simulations have one all the same.
+    inputs: the number of alternating inputs; simulations always have one.
     parameters: for the algorithms that have them.
     """
 
@@ -34,4 +34,4 @@ class Selection:
         return {"per_cell": self.per_cell, "moved": self.moved, "kept": self.kept}
 
 
-WHOLE = Selection()  # all of a study, as the study says
+WHOLE = Selection()  # the complete study

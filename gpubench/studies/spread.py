@@ -1,8 +1,8 @@
-"""Spread the inputs of a study over the devices of a host or a cluster.
+"""Distribute the inputs of a study over the devices of a host or a cluster.
 
 Of the ranks that a launcher started, rank 0 leads: it has no device, keeps the results, and hands
 out one input after another through mpi4py's futures pool. Each of the others measures on a device
-of its own, in a process (`child.py`) that may die without the rank.
+of its own, in a child process (`child.py`) whose death the rank survives.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SECONDS_BETWEEN_ATTEMPTS = 5.0
 class Spot:
     """A device that a rank could measure on.
 
-    spec: its name for that rank. identity: what tells it from all others, on any host.
-    label: what records call it.
+    spec: its name for that rank. identity: unique among all devices of all hosts.
+    label: its name in records.
     """
 
     spec: str
@@ -47,7 +47,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Sight:
-    """What a rank sees: its host, and at least one device."""
+    """The devices a rank finds: its host, and at least one device."""
 
     host: str
     spots: tuple[Spot, ...]
@@ -63,7 +63,7 @@ class RankDevice:
 
 @dataclass
 class DeviceModel:
-    """What all devices of a run are; see `plan.DescribedDevice`."""
+    """The common description of a run's devices; see `plan.DescribedDevice`."""
 
     backend: str
     spec: str
@@ -74,10 +74,10 @@ class DeviceModel:
 
 @dataclass(frozen=True)
 class MeasuredInput:
-    """What became of an input at a rank.
+    """The result of measuring an input in a rank.
 
-    records: None where the rank could not open its device again, so that nothing was measured.
-    reason: why, then.
+    records: None if the rank could not reopen its device, so that nothing was measured.
+    reason: why it could not.
     """
 
     rank: int
@@ -87,9 +87,9 @@ class MeasuredInput:
 
 @dataclass(frozen=True)
 class Spread:
-    """The ranks of a run that spreads; the counterpart of `simulate.ranks.Crew`.
+    """The ranks of a distributed study; the counterpart of `simulate.ranks.Crew`.
 
-    device, oversubscribed: what the user asked for.
+    device, oversubscribed: the user's options.
     """
 
     ranks: Ranks
@@ -108,7 +108,7 @@ class Spread:
 
     @contextmanager
     def lead(self) -> Iterator[Engine]:
-        """Give the engine of rank 0, whose inputs the others measure while they `follow`.
+        """Yield the engine of rank 0, whose inputs the others measure while they `follow`.
 
         Raises UserError where two ranks would measure on one device, and where devices differ.
         """
@@ -119,16 +119,16 @@ class Spread:
         comm.scatter([None, *places_for(sights, self.oversubscribed)])
         opened: list[Any] = (comm.gather(None) or [])[1:]
         require_alike([conditions for _, conditions in opened])
-        # An error must end the run before the executor waits for what was begun.
+        # An error must end the run before the executor waits for pending inputs.
         with MPICommExecutor(comm) as executor, ends_all(self.ranks):
             yield Pool(cast(Executor, executor), opened[0][0], len(opened))
 
     def follow(self) -> None:
-        """Measure what rank 0 hands out, until it ends."""
+        """Measure the inputs handed out by rank 0, until it ends."""
         from mpi4py.futures import MPICommExecutor
         from mpi4py.MPI import Get_processor_name
 
-        plugins.additions()  # imported before an input of one is received
+        plugins.additions()  # imported before receiving an input that they define
         comm = self.ranks.comm
         with closing(Measurer(self.ranks.rank)) as measurer:
             comm.gather(measurer.look(self.device, Get_processor_name()))
@@ -139,9 +139,9 @@ class Spread:
 
 
 def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[RankDevice]:
-    """Choose a device for each rank that measures: ranks 1, 2, ... see what `sights` says.
+    """Choose a device for each measuring rank; `sights` are of ranks 1, 2, ...
 
-    Raises UserError for a rank that finds none of its own, unless ranks may share.
+    Raises UserError if a rank finds no device of its own, unless ranks may share.
     """
     taken: Counter[str] = Counter()
     chosen: list[Spot] = []
@@ -166,7 +166,7 @@ def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[RankDevice
 
 
 def require_alike(conditions: Sequence[dict[str, Any]]) -> None:
-    """Raise UserError unless all ranks measure under conditions that one results file can hold."""
+    """Raise UserError unless all ranks' conditions are the same for one results file."""
     first, *others = map(_of_any, conditions)
     for rank, other in enumerate(others, 2):
         if difference := first_difference(first, other):
@@ -177,14 +177,14 @@ def require_alike(conditions: Sequence[dict[str, Any]]) -> None:
 
 
 def _of_any(environment: dict[str, Any]) -> dict[str, Any]:
-    """Return the environment without what tells one GPU of its model from another."""
+    """Return the environment without fields that differ between GPUs of one model."""
     device = environment["device"]
     own = {"spec": device["backend"], "uuid": None} if device["backend"] == "cuda" else {}
     return {**environment, "device": {**device, **own}}
 
 
 class Pool(Engine):
-    """The devices of all ranks but this one, each of which measures one input at a time.
+    """The devices of all other ranks, each of which measures one input at a time.
 
     executor: calls functions in those ranks. facts: the fields of Model, of one of them.
     workers: their number.
@@ -195,7 +195,7 @@ class Pool(Engine):
         self.device = DeviceModel(**{**facts, "spec": f"{facts['backend']}, {workers} rank(s)"})
 
     def environment(self) -> dict[str, Any]:
-        """Describe what all devices have in common; what is measured is of one of them."""
+        """Describe the devices' common properties; measured values are from one of them."""
         return _of_any(self._executor.submit(_describe).result())
 
     def measure(
@@ -203,8 +203,8 @@ class Pool(Engine):
     ) -> Iterator[list[AnyRecord]]:
         """Hand out the largest inputs first, so that no rank is left with one at the end.
 
-        What a rank could not measure because its device is lost goes to another. Raises UserError
-        where no rank has a device any more.
+        An input that a rank could not measure after losing its device goes to another rank. Raises
+        UserError once no rank has a device.
         """
         bar.describe(f"on {self._workers} device(s)")
         waiting: dict[Future[MeasuredInput], Job] = {}
@@ -231,9 +231,9 @@ def _size(job: Job) -> int:
 
 
 class Measurer:
-    """What measures at a rank: a process with a device, and a fresh one after each failure.
+    """A rank's measuring process with its device, restarted after each failure.
 
-    here: that of this rank.
+    here: this rank's measurer.
     """
 
     here: ClassVar[Measurer]
@@ -245,13 +245,13 @@ class Measurer:
         self._model: DeviceModel
 
     def look(self, device: str, host: str) -> Sight:
-        """Say which devices there are in the name of what the user asked for."""
+        """Return the devices that match the user's spec on this host."""
         found = self._ask("see", device)
         spots = [Spot(spec, uuid or f"{host} {own}", uuid or spec) for spec, own, uuid in found]
         return Sight(host, tuple(spots))
 
     def settle(self, place: RankDevice) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Open the device that was chosen; return its facts, see Model, and its conditions."""
+        """Open the chosen device; return its facts, see Model, and its conditions."""
         self._place = place
         facts = self._ask("open", place.spot.spec)
         self._model = DeviceModel(**facts)
@@ -263,16 +263,16 @@ class Measurer:
         return environment
 
     def measure(self, job: Job, budget: Budget) -> MeasuredInput:
-        """Measure an input; all of it fails where the process dies of it.
+        """Measure an input; if the process dies, all its records are failed.
 
-        Raises UserError for what an algorithm says that the user must correct.
+        Raises UserError for an algorithm's errors that the user must correct.
         """
         if self._child is None:
             try:
                 self._ask("open", self._place.spot.spec)
             except (UserError, NoAnswer) as error:
                 self.close()
-                Event().wait(SECONDS_BETWEEN_ATTEMPTS)  # meanwhile, others take what is left
+                Event().wait(SECONDS_BETWEEN_ATTEMPTS)  # meanwhile, others take remaining inputs
                 return MeasuredInput(self._rank, None, f"{self._place.spot.spec}: {error}")
         drawn: dict[str, Any] = {}
         try:
@@ -280,7 +280,7 @@ class Measurer:
         except NoAnswer as error:
             records = failed(job, self._model, drawn, str(error))
         if any(record.status == "failed" for record in records):
-            self.close()  # some errors leave a context on a GPU unusable
+            self.close()  # some errors leave a GPU context unusable
         return MeasuredInput(self._rank, [self._signed(record) for record in records])
 
     def close(self) -> None:
@@ -290,12 +290,12 @@ class Measurer:
             self._child = None
 
     def _ask(self, do: str, *given: Any, on_news: Callable[[Any], None] | None = None) -> Any:
-        """Ask the process, a fresh one where there is none."""
+        """Send the process a request, starting it if necessary."""
         self._child = self._child or Child()
         return self._child.ask(do, *given, on_news=on_news)
 
     def _signed(self, record: AnyRecord) -> AnyRecord:
-        """Return a record that says where it was measured."""
+        """Return a record with the device on which it was measured."""
         remarks = record.remarks
         if self._place.sharing > 1 and isinstance(record, Ok):
             shared = f"{self._place.sharing} ranks measured on this device at the same time"

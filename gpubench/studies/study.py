@@ -1,4 +1,4 @@
-"""A study: what to measure, over which inputs, and the published numbers to set beside it."""
+"""A study: its measurements, their inputs, and the published numbers for comparison."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FOLDER = PACKAGE / "studies"
 
 
 class StudyError(UserError):
-    """A study file breaks the schema, or names what does not exist; for its author to correct."""
+    """A study file breaks the schema, or names something unknown; its author must correct it."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a column of a published table of simulations is of.
+    """The quantity in a column of a published table of simulations.
 
     what: frames_per_s, frame_ms, or speed_up (over one rank, of frames).
     ranks, decomposition: see specs.Simulation.
@@ -47,16 +47,16 @@ class Quantity:
 class Published:
     """A table exactly as published.
 
-    values: one row for each of `rows` (values of `row_axis`), in each a number for each of
-        `columns` (values of `column_axis`), in `unit`.
-    texts: the same as published, for their last zeros.
-    algorithm: which of ours the numbers belong beside.
-    algorithms: where `column_axis` is "algorithm", and `columns` are the published headings, which
-        of ours each column belongs beside.
-    quantities: where `column_axis` is "quantity", and `columns` are the published headings, what
-        each column is of; times among them are in `unit`.
-    axes: what the table holds fixed, e.g. {"per_cell": 4}; it chooses among measured inputs.
-    claim: what the text says that the table shows, in its own words.
+    values: one row for each of `rows` (values of `row_axis`), with a number for each of `columns`
+        (values of `column_axis`), in `unit`.
+    texts: the same as published, which keeps trailing zeros.
+    algorithm: our algorithm that the numbers are compared with.
+    algorithms: where `column_axis` is "algorithm" and `columns` are the published headings, our
+        algorithm for each column.
+    quantities: where `column_axis` is "quantity" and `columns` are the published headings, the
+        quantity in each column; times among them are in `unit`.
+    axes: the values that the table holds fixed, e.g. {"per_cell": 4}; they select measured inputs.
+    claim: the paper's claim about the table, in its own words.
     """
 
     caption: str
@@ -79,11 +79,11 @@ class Published:
 
 @dataclass(frozen=True)
 class Subject:
-    """An algorithm in one of its forms, with the parameters that differ from its defaults.
+    """An algorithm in one of its variants, with the parameters that differ from its defaults.
 
-    In a simulation it is what keeps the cells.
+    In a simulation it is the algorithm that keeps the cells.
 
-    limits: the largest inputs that it is measured on, by what is limited, see `left_out`.
+    limits: the largest inputs it is measured on, by the limited quantity, see `left_out`.
     """
 
     algorithm: str
@@ -92,10 +92,10 @@ class Subject:
     limits: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def left_out(self, recipe: Recipe) -> str | None:
-        """Say why the study does not measure it on an input, or return None.
+        """Return why the study does not measure it on an input, or None.
 
-        The limit `particles` (records, pairs) is of the size of the input; `neighbours` is of how
-        many neighbours all particles have together, about, where the input is of particles.
+        The limit `particles` (records, pairs) applies to the size of the input; `neighbours` to the
+        approximate total number of neighbours of all particles, for inputs of particles.
         """
         size = recipe.size_axis
         if size in self.limits and getattr(recipe, size) > self.limits[size]:
@@ -107,21 +107,21 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """A short name for people: `bucket-sort host-loop`, with parameters in brackets."""
+        """A short display name: `bucket-sort host-loop`, with parameters in brackets."""
         given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every combination of its axes, or some of them, measured in every one of its modes.
+    """All combinations of its axes, or some of them, measured in every one of its modes.
 
-    kind: what its inputs are. axes: the values along the axes of the kind that it names.
-    inputs: how many inputs, each of a seed of its own, take turns in the samples.
-    points: how many combinations, spread evenly over all of them; None for all. seed: of the
-        sequence that spreads them, see design.spread_points.
-    requires: device features without which the sweep is not run.
-    quick: what `--quick` replaces, by the name of the field.
+    kind: the kind of its inputs. axes: the values along the axes of that kind.
+    inputs: the number of inputs, each with its own seed, that alternate in the samples.
+    points: the number of combinations, spread evenly over all; None for all. seed: of the sequence
+        that spreads them, see design.spread_points.
+    requires: device features that the sweep needs; without them it is not run.
+    quick: replacements by `--quick`, by field name.
     quick_axes: the axes that `--quick` replaces.
     """
 
@@ -145,7 +145,7 @@ class Sweep:
     def along(self, changed: Mapping[str, tuple[Any, ...]]) -> Sweep:
         """Return the sweep with other values along some axes.
 
-        A number of particles that move takes the place of their share.
+        A number of moved particles replaces their fraction.
         """
         given = {**self.axes, **changed}
         if "moved" in changed:
@@ -153,7 +153,7 @@ class Sweep:
         return replace(self, axes=given)
 
     def varies(self, axis: str) -> bool:
-        """Say whether an axis has values; that of the particles moved may have shares instead."""
+        """Return whether an axis has values; for the number moved, fractions count too."""
         return bool(self.axes.get(axis)) or (axis == "moved" and self.varies("moved_fraction"))
 
     @property
@@ -162,15 +162,15 @@ class Sweep:
         return math.prod(len(values) for values in self.axes.values())
 
     def recipes(self) -> list[Recipe]:
-        """List its inputs, none if an axis has no value; UserError where axes do not agree."""
+        """List its inputs, none if an axis has no value; UserError for contradictory axes."""
         every = itertools.product(*self.axes.values())
         found = every if self.points is None else self._designed(self.points)
         made = (self.kind(**dict(zip(self.axes, values, strict=True))) for values in found)
-        # Two shares of a few particles can be the same number.
+        # Two fractions of a few particles can give the same number.
         return list(dict.fromkeys(made))
 
     def _designed(self, points: int) -> list[tuple[Any, ...]]:
-        """Return that many combinations, or all where there are no more, by size."""
+        """Return that many combinations, or all if there are fewer, by size."""
         along = list(self.axes.values())
         chosen = spread_points(
             [len(values) for values in along],
@@ -187,8 +187,8 @@ class Sweep:
 class Views:
     """How a report presents a study of neighbour searches.
 
-    answers: the tasks that the front page answers from it. first: what its own page begins with,
-    "maps" or "libraries".
+    answers: the tasks for which the front page uses it. first: the start of its own page, "maps" or
+    "libraries".
     """
 
     answers: tuple[str, ...] = ()
@@ -199,17 +199,17 @@ class Views:
 class Study:
     """One file of gpubench/studies, or of another project.
 
-    paper, table: where the published numbers come from, or None for a sweep of our own.
-    subjects: what every sweep measures that names no subjects of its own.
-    outcomes: what algorithms report that belongs beside their times, with its heading in a table.
-    rates: of these, numbers of which a table tells how many there are a second, with a heading, in
-        place of the size of the input.
+    paper, table: the source of the published numbers, or None for a sweep of our own.
+    subjects: measured by every sweep that names no subjects of its own.
+    outcomes: values reported by algorithms to show beside their times, with a table heading.
+    rates: those of the outcomes that a table shows per second, with a heading, in place of the size
+        of the input.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
-    anew: whether each run begins a file of its own.
-    note: what a reader of its times must know, which its page begins with.
+    anew: whether each run starts a new file.
+    note: needed to interpret its times; its page starts with it.
     text: of the file that it was read from.
-    views: how a report presents a study of neighbour searches; None of all others.
+    views: how a report presents a study of neighbour searches; None for all others.
     """
 
     name: str
@@ -234,14 +234,14 @@ class Study:
 def load_study(name: str) -> Study:
     """Read a study by its name, or by the path of its file, which ends in `.toml`.
 
-    Imports no algorithm, so that a report can use it anywhere. Raises UserError for a name that
-    no study has and for a file that cannot be read, StudyError for one that is wrong.
+    Imports no algorithm, so that reports can use it anywhere. Raises UserError for an unknown study
+    and for a file that cannot be read, StudyError for an invalid one.
     """
     return parse_study(*study_text(name))
 
 
 def study_text(name: str) -> tuple[str, str]:
-    """Return the name of a study and the text of its file, as `load_study` finds it."""
+    """Return the name of a study and the text of its file, located like `load_study` does."""
     if not name.endswith(".toml"):
         registry.require_known("study", name, registry.studies())
         return name, (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
@@ -257,7 +257,7 @@ def study_text(name: str) -> tuple[str, str]:
 
 
 def parse_study(name: str, text: str) -> Study:
-    """Make a study of the text of its file, checked against the schema; see `check_names`."""
+    """Make a study from the text of its file, validated by the schema; see `check_names`."""
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -360,7 +360,7 @@ def _published(data: dict[str, Any], sweeps: Sequence[Sweep]) -> Published:
             )
     _require_axes(data, sweeps)
     fields = _frozen_fields(data)
-    # A number whose last digits are zeros stands as text in the file.
+    # Numbers with trailing zeros are written as text in the file.
     fields["texts"] = tuple(
         tuple(v if isinstance(v, str) else repr(v) for v in row) for row in data["values"]
     )
@@ -375,8 +375,8 @@ def _published(data: dict[str, Any], sweeps: Sequence[Sweep]) -> Published:
 
 
 def _require_axes(data: dict[str, Any], sweeps: Sequence[Sweep]) -> None:
-    """Raise StudyError where a published table is along axes that no input of the study has."""
-    # A share of particles that move is a number of them in results.
+    """Raise StudyError if a published table has axes that no input of the study has."""
+    # A fraction of moved particles is a number in results.
     known = {
         name: schema
         for kind in (sweep.kind for sweep in sweeps)
@@ -403,7 +403,7 @@ def _number(value: float | str) -> float:
 
 def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...], seed: int) -> Sweep:
     named = [kind for kind in problems.kinds().values() if kind.named_by in data]
-    # A simulation has particles too: of two kinds, it is that which has the axes of both.
+    # A simulation also has particles: of two kinds, choose the one that has both kinds' axes.
     kinds = [kind for kind in named if all(other.named_by in axes(kind) for other in named)]
     if len(kinds) != 1:
         names = " or ".join(kind.named_by for kind in problems.kinds().values())
@@ -438,7 +438,7 @@ def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...], seed: int) -> S
 def _split(
     data: dict[str, Any], kind: type[Recipe]
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, Any]]:
-    """Tell the axes of a kind, in the kind's order, from the other fields."""
+    """Separate the axes of a kind, in the kind's order, from the other fields."""
     along = {name: _frozen(data[name]) for name in axes(kind) if name in data}
     return along, {name: value for name, value in data.items() if name not in along}
 

@@ -1,1 +1,1 @@
-"""Oracles for right answers, and the inputs on which an algorithm must give them."""
+"""Oracles for right answers, and the inputs on which algorithms are tested."""

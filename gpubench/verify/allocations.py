@@ -1,4 +1,4 @@
-"""Memory while algorithms are checked: never zero by chance, and declared in full."""
+"""Memory during checks: never zero by chance, and fully declared."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gpubench.core.poison import FLOATS
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
-# Small, and with room behind each array: an index made of it gives a wrong answer, and no crash.
+# Small, with room behind each array: used as an index, it gives a wrong answer but no crash.
 INTEGER = 3
 ROOM = 2**20  # items
 
 
 class UndeclaredMemory(Exception):
-    """`workspace_bytes` leaves out memory that an algorithm allocated."""
+    """`workspace_bytes` omits memory that an algorithm allocated."""
 
 
 class Allocations:
-    """What is allocated on a device: `total` counts the bytes of `empty`, not those of `upload`."""
+    """The allocations on a device: `total` counts the bytes of `empty`, not those of `upload`."""
 
     def __init__(self) -> None:
         self.total = 0
 
     def declared_by(self, make: Callable[..., Algorithm]) -> Callable[..., Algorithm]:
-        """Return a constructor that raises UndeclaredMemory for less than it has allocated."""
+        """Return a constructor that raises UndeclaredMemory if less is declared than allocated."""
 
         def made(**options: Any) -> Algorithm:
             before = self.total
@@ -49,7 +49,7 @@ class Allocations:
 
 @contextmanager
 def soiled_memory(device: Device) -> Iterator[Allocations]:
-    """Let `device.empty` return arrays full of NaN or small integers, and count their bytes.
+    """Fill the arrays of `device.empty` with NaN or small integers, and count their bytes.
 
     Fresh memory is often zero, so an algorithm that relies on zeros would only fail by chance.
     """

@@ -1,4 +1,4 @@
-"""Running a conformance suite: the inputs on which every algorithm of a problem must be right."""
+"""Running a conformance suite: the inputs on which all algorithms of a problem are tested."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CaseResult:
 
 @cache
 def _oracle(family: str, case: Case) -> Oracle:
-    """Return the oracle of a case of a suite, which all algorithms of the family share."""
+    """Return the oracle of a suite's case, shared by all algorithms of the family."""
     return problems.problems()[family].oracle(case.make(), case.exact)
 
 
@@ -33,9 +33,9 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
     """Run the suite of a family.
 
     make_algorithm: makes the algorithm, with its conformance_parameters, for an input, whose
-        `made_for` it gets as keywords; where it raises NotSupported the case is skipped.
-    Each answer is checked after a first launch and after a second, which must make all of it
-    anew: what the first left behind is overwritten with what no right answer holds.
+        `made_for` is passed as keywords; if it raises NotSupported the case is skipped.
+    Each answer is checked after a first launch and after a second one, which must recompute it
+    completely: the first answer is overwritten with values that no right answer holds.
     """
     return [
         _run(make_algorithm, case.name, case.make(), _oracle(family, case))
@@ -44,7 +44,7 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
 
 
 def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
-    """Run one case as run_conformance does."""
+    """Run one case like run_conformance."""
     inputs = case.make()
     oracle = problems.problems()[family].oracle(inputs, case.exact)
     return _run(make_algorithm, case.name, inputs, oracle)

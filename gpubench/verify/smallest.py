@@ -13,15 +13,15 @@ from gpubench.core.case import Case
 from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.verify.conformance import run_case
 
-PIECES = 8  # of a large input, that are looked at in its place
+PIECES = 8  # of a large input, tried instead of it
 
 
 @dataclass(frozen=True)
 class Smallest:
     """The smallest input found on which an algorithm is wrong.
 
-    inputs: the particles that are left. problem: what is wrong with its answer on them.
-    tried: on how many inputs it was run.
+    inputs: the remaining particles. problem: the error in its answer for them.
+    tried: the number of inputs on which it was run.
     """
 
     inputs: ParticleSet
@@ -30,12 +30,12 @@ class Smallest:
 
     @property
     def clause(self) -> str:
-        """The failure in one clause, for people."""
+        """The failure in one clause, for display."""
         n = self.inputs.particles
         return f"{n} particle{'s' * (n != 1)} are enough: {self.problem}"
 
     def describe(self) -> str:
-        """Return grid, positions and problem, as text that the input can be made of again."""
+        """Return grid, positions and problem, as text from which the input can be recreated."""
         grid = self.inputs.grid
         lines = [
             f"grid: cells {grid.cells}, low {grid.low}, size {grid.size},"
@@ -43,7 +43,7 @@ class Smallest:
         ]
         for at, state in enumerate(self.inputs.history):
             lines += [f"positions, state {at}:"] if self.inputs.before else ["positions:"]
-            # As many digits as tell any float32 from the next.
+            # Enough digits to distinguish any two float32 values.
             lines += [
                 f"  {i}: ({', '.join(f'{x:.9g}' for x in row[:3])})"
                 for i, row in enumerate(state.positions)
@@ -61,10 +61,10 @@ def smallest_failure(
     """Shrink an input on which an algorithm is wrong, as long as it stays wrong.
 
     Halves of the particles are left out, then quarters, and so on down to single ones (delta
-    debugging: Zeller and Hildebrandt 2002, section 3). make_algorithm: as run_conformance takes it.
-    most: on how many inputs it may be run. Returns None where it is right on the input itself.
+    debugging: Zeller and Hildebrandt 2002, section 3). make_algorithm: as in run_conformance.
+    most: the maximum number of runs. Returns None where it is right on the input itself.
 
-    What raises, or is skipped, on fewer particles counts as right there.
+    An exception or a skip on fewer particles counts as right.
     """
 
     def problem_of(candidate: ParticleSet) -> str | None:
@@ -75,7 +75,7 @@ def smallest_failure(
     def problem_of_fewer(candidate: ParticleSet) -> str | None:
         try:
             return problem_of(candidate)
-        except (Exception, SystemExit):  # another failure than the one that is looked for
+        except (Exception, SystemExit):  # a different failure
             return None
 
     tried = 1
@@ -92,7 +92,7 @@ def smallest_failure(
                 inputs, problem, shrunk = fewer, found, True
             else:
                 first += length
-        # Single ones are gone through again until none can be left out.
+        # Passes over single particles are repeated until none can be left out.
         length = length if shrunk and length == 1 and tried < most else length // 2
     return Smallest(inputs, problem, tried)
 
@@ -107,8 +107,8 @@ def smallest_failure_of_a_piece(
 ) -> Smallest | None:
     """Shrink a piece of a large input on which an algorithm is still wrong.
 
-    Pieces of so many particles come first, then larger and larger ones up to `largest`, on which
-    it is run less often: some are right until there are enough particles for them to use cells.
+    Pieces of `particles` particles come first, then larger ones up to `largest`, with fewer runs:
+    some algorithms are only wrong with enough particles for them to use cells.
     Returns None where it is right on all of the PIECES of each size.
     """
     while particles <= largest:
@@ -122,9 +122,9 @@ def smallest_failure_of_a_piece(
 
 
 def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
-    """Return pieces of an input, as many particles each, of cells that follow each other.
+    """Return pieces of an input with equal numbers of particles, each of consecutive cells.
 
-    They are spread over the input; it is the only piece where it is not larger.
+    They are spread over the input; a small input is the only piece.
     """
     if inputs.particles <= particles:
         return [inputs]

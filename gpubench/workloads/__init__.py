@@ -1,1 +1,1 @@
-"""Whole simulation steps over any algorithm; see workload.py for what they have in common."""
+"""Whole simulation steps over any algorithm; see workload.py for their interface."""

@@ -1,4 +1,4 @@
-"""Buckets of places that are whole numbers, for a hash grid that keeps the cells of a workload."""
+"""Hashing the integer cells of positions, for a hash grid that keeps a workload's cells."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpubench.devices.base import Device
 
 
 class CellHash:
-    """The hash of the cell of each place (silva2012, Algorithm 1).
+    """Hashes the cell of each position (silva2012, Algorithm 1).
 
-    constants: what kernels/in_cells.cu is compiled with. origin: the cell that is hashed as
-    (0, 0, 0) where the limits of the world are no part of the key.
+    constants: those with which kernels/in_cells.cu is compiled. origin: the cell hashed as (0, 0,
+    0), where the bounds of the world are not part of the key.
     """
 
     def __init__(
@@ -34,9 +34,9 @@ class CellHash:
         )
 
     def launch(self, places: Any, bucket_of: Any, packed_box: Any) -> None:
-        """Queue finding the bucket of each place.
+        """Queue finding the bucket of each particle.
 
-        places: of the workload, (particles, 4). bucket_of: int32 (particles,).
+        places: the workload's positions, (particles, 4). bucket_of: int32 (particles,).
         """
         device, corner, particles = self._device, self._table.answer.corner, self._table.particles
         blocks = device.blocks(particles, self._block)

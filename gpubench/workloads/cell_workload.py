@@ -1,8 +1,7 @@
-"""Particles in a box, kept in cells by any algorithm: what all workloads over cells share.
+"""Particles in a box, kept in cells by any algorithm: the base of all workloads over cells.
 
-Cells are built anew in each step, updated in each step, or kept with lists of neighbours until
-something has moved half the skin. Where an algorithm sorts, particles change their places in
-memory to lie in the order of their cells.
+In each step the cells are rebuilt or updated, or else neighbour lists are kept until a particle has
+moved half the skin. Where an algorithm sorts, particles are stored in the order of their cells.
 """
 
 from __future__ import annotations
@@ -42,20 +41,20 @@ TRAVERSALS = {SortedCells: 0, LinkedCells: 1, LimitedCells: 2, HashedCells: 4}
 LISTED = 3
 # Neighbours kept before their forces are computed; fewer fit beside each other on a GPU.
 DEFERRED, DEFERRED_ON_CPU = 24, 48
-PARTS = 3  # of the range, which sorted cells are long along x
-LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
+PARTS = 3  # of the reach: sorted cells are cut this fine along x
+LIST_MARGIN = 2.5  # capacity of a neighbour list, over the mean
 ROOM_STEP = 32
-STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
+STEPS_PER_GRAPH = 2  # even, so that double-buffered arrays are back where they were
 
 
 class InCells(Workload):
-    """A workload whose state is a place and some columns for each particle.
+    """A workload whose state is a position (place) and some columns for each particle.
 
     A place is (x, y, z, id), uint32, in units of the box (see physics/box.py). Each column is
-    float32 (particles, 4). Arrays hold places bit for bit as float32, as algorithms take them.
+    float32 (particles, 4). Arrays hold the bits of places as float32, as algorithms expect.
 
     columns: their names, at most two. box, reach: the box, and how far apart neighbours may be.
-    flat: axes along which nothing moves. origin_cell: that of the origin, for a hash of cells.
+    flat: axes along which nothing moves. origin_cell: the cell of the origin, for hashed cells.
     """
 
     columns: tuple[str, ...]
@@ -64,7 +63,7 @@ class InCells(Workload):
     flat: tuple[int, ...] = ()
     origin_cell: tuple[int, int, int] = (0, 0, 0)
     coarsely: tuple[Any, ...] = ()  # box and array for coarse places, where cells are sorted
-    _is_built = False  # whether there are cells to look at
+    _is_built = False  # whether valid cells exist
     common: ClassVar[Mapping[str, Value]] = {}
 
     def __init__(
@@ -97,25 +96,25 @@ class InCells(Workload):
 
     @abstractmethod
     def set_up(self, rng: np.random.Generator) -> None:
-        """Set box, reach, columns, flat, and whatever else follows from the parameters."""
+        """Set box, reach, columns, flat, and everything else derived from the parameters."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """Return places and columns at the beginning; see `numbered`."""
+        """Return the initial places and columns; see `numbered`."""
 
     @abstractmethod
     def work(self) -> list[tuple[str, Callable[[], None]]]:
-        """Return the phases of a step that come after the cells; the last calls `stepped`."""
+        """Return the phases of a step after the cells are found; the last calls `stepped`."""
 
     @abstractmethod
     def compare(self, before: State, after: State) -> str | None:
-        """Compare the states before and after a step with float64; return what is wrong, or None.
+        """Compare a step, given the states before and after it, with float64; return any error.
 
-        The arrays of the step on the device are as it left them.
+        The device arrays are still as the step left them.
         """
 
     def numbered(self, positions: Floats) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-        """Return places with ids in the order of the cells, and the particles in that order."""
+        """Return places with ids in cell order, and the permutation of the particles."""
         units = self.box.to_units(positions)
         order = stable_order(self.box.cell_numbers(units, self.reach))
         ids = np.arange(self.particles, dtype=np.uint32)
@@ -124,17 +123,17 @@ class InCells(Workload):
     def cell_by_id(self) -> NDArray[np.int64]:
         """Return the cell of each particle, in order of their ids, int64, shape (particles,).
 
-        The cells are as long as the reach, whatever those are in which the algorithm keeps them.
+        The cells are as long as the reach, whichever cells the algorithm uses.
         """
         places = self.device.download(self.places).view(np.uint32)
         return take(self.box.cell_numbers(places, self.reach), rows_of(places[:, 3]))
 
     def number(self, name: str) -> float:
-        """Return a parameter that is a number."""
+        """Return a numeric parameter."""
         return float(self.parameters[name])
 
     def share(self, name: str) -> float:
-        """Return a parameter that is a share of a whole."""
+        """Return a parameter that is a fraction between 0 and 1."""
         value = self.number(name)
         if not 0 <= value <= 1:
             raise UserError(f"{name} must be 0 to 1, not {value:g}")
@@ -164,9 +163,9 @@ class InCells(Workload):
         ]
 
     def stepped(self) -> None:
-        """Note that a step is queued."""
+        """Note that a step has been queued."""
         if self.skin > 0:
-            # What was sorted for the lists is the state from now on, in the same order.
+            # The arrays sorted for the lists become the state, in the same order.
             self.current = [self.places, *self.state_columns]
         self.step += 1
 
@@ -225,19 +224,19 @@ class InCells(Workload):
         for name, column in zip(self.columns, self.state_columns, strict=True):
             device.write(column, state[name])
         self._set_clock()
-        # A list must be built before it can be updated, and lists of neighbours made anew.
+        # A list must be built before it can be updated; neighbour lists must be rebuilt.
         self._is_built = False
         device.fill(self.stale, 0xFF)
         self.current = [self.places, *self.state_columns]
 
     def _set_clock(self) -> None:
-        """Tell the kernels the step and the seed, and forget faults."""
+        """Upload the step and the seed, and clear faults."""
         clock = [self.step % 2**32, self.step >> 32, self.seed % 2**32, self.seed >> 32]
         self.device.write(self.clock, np.array([clock, clock], np.uint32))
         self.device.fill(self.fault, 0x00)
 
     def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Raise UserError where a state is not one of this workload."""
+        """Raise UserError for a state of another workload."""
         rows = (self.particles, 4)
         columns = {name: (rows, np.dtype(np.float32)) for name in self.columns}
         expected = {
@@ -247,7 +246,7 @@ class InCells(Workload):
             raise UserError(f"this is no state of {self.name} with {self.particles} particles")
 
     def poison(self) -> None:
-        """Empty cells that are built anew, and lists; cells that are updated are needed."""
+        """Clear cells that are rebuilt, and neighbour lists; cells that are updated are needed."""
         if self.skin > 0:
             self.device.fill(self._counts, 0x00)
             self.device.fill(self.stale, 0xFF)
@@ -276,18 +275,18 @@ class InCells(Workload):
 
     @property
     def number_density(self) -> float:
-        """Particles in a unit of volume, or of area in two dimensions, where there are any."""
+        """Particles per unit of volume (area in two dimensions) of the occupied region."""
         edges = (edge for axis, edge in enumerate(self.box.size) if axis not in self.flat)
         return self.particles / math.prod(edges)
 
     @property
     def blocks(self) -> int:
-        """Blocks of a launch with a thread for each particle."""
+        """Blocks of a launch with one thread per particle."""
         return self.device.blocks(self.particles, BLOCK)
 
     @property
     def constants(self) -> dict[str, int | str]:
-        """What the kernels of a step are compiled with."""
+        """The constants with which a step's kernels are compiled."""
         return {
             **self._traversal(LISTED if self.skin > 0 else TRAVERSALS[self._shape]),
             "KEEP": int(self.skin > 0),
@@ -296,9 +295,9 @@ class InCells(Workload):
         }
 
     def _traversal(self, traversal: int) -> dict[str, int | str]:
-        """Return what kernels that go through the candidates of a particle are compiled with.
+        """Return the constants with which kernels that visit a particle's candidates are compiled.
 
-        What a traversal does not use is the same for all, so that they share compiled kernels.
+        Constants that a traversal does not use are the same for all, so that binaries are shared.
         """
         return {
             "BLOCK": BLOCK,
@@ -312,21 +311,21 @@ class InCells(Workload):
 
     @property
     def candidates(self) -> tuple[Any, Any]:
-        """What says where the candidates of a particle are: the two arrays that kernels take."""
+        """The two arrays by which kernels find the candidates of a particle."""
         return (self._counts, self._lists) if self.skin > 0 else self._cells
 
     @property
     def order(self) -> Any:
-        """Where each particle's state is kept, for states that stay in their order."""
+        """The index of each particle's state, for states that are not reordered."""
         return self._cells[1] if self.scatters else self._cell_of[0]
 
     def by_id(self, column: Any) -> NDArray[Any]:
-        """Download what the last step computed in the order of `current`, in order of ids."""
+        """Download an array that the last step left in the order of `current`, in order of ids."""
         ids = self.device.download(self.places).view(np.uint32)[:, 3]
         return take(self.in_place(column), rows_of(ids))
 
     def in_place(self, column: Any) -> NDArray[np.float32]:
-        """Download what the last step computed in the order of `current`, as the state is now."""
+        """Download an array that the last step left in the order of `current`, in state order."""
         found: NDArray[np.float32] = self.device.download(column)
         return put(found, self.device.download(self.order)) if self.scatters else found
 
@@ -337,7 +336,7 @@ class InCells(Workload):
         return array
 
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
-        """Make what keeps the cells, and allocate what depends on it."""
+        """Make the algorithm that keeps the cells, and allocate the arrays that depend on it."""
         self.algorithm = algorithm(self.device, self.particles, self.grid, form, parameters)
         if not self.algorithm.reads_cells:
             raise UserError(
@@ -375,11 +374,11 @@ class InCells(Workload):
         self._graph_cells: Any = None
 
     def _allocate_for_shape(self) -> None:
-        """Allocate what is kept in the order of the cells, if the cells are sorted."""
+        """Allocate arrays in cell order, if the cells are sorted."""
         n, is_sorted = self.particles, self._shape in (SortedCells, HashedCells)
         form = self.algorithm.forms[self.algorithm.form]
         self._reorders = is_sorted and form.reorders
-        # What is updated cannot change its numbers: it is put back after each step.
+        # Updated lists cannot be renumbered: the state is scattered back after each step.
         self.scatters = is_sorted and isinstance(self.algorithm, CellListUpdate) and self.skin == 0
         rows = n if is_sorted else 0
         self._sorted_columns = [self.array((rows, 4), "float32") for _ in self.columns]
@@ -390,12 +389,12 @@ class InCells(Workload):
             self._capacity = int(slots.shape[1])
 
     def _allocate_lists(self) -> None:
-        """Allocate lists with room for more neighbours than a ball of reach and skin holds."""
+        """Allocate lists with room for more neighbours than a ball of reach plus skin holds."""
         listed = self.particles if self.skin > 0 else 0
         reach = self.reach + self.skin
         ball = math.pi * reach**2 if self.flat else 4 / 3 * math.pi * reach**3
         room = LIST_MARGIN * ball * self.number_density + 16
-        # In steps, so that inputs that are alike share compiled kernels.
+        # Rounded up, so that similar inputs share compiled kernels.
         self._room = ROOM_STEP * math.ceil(room / ROOM_STEP) if listed else 0
         self._counts = self.array(listed, "int32")
         self._lists = self.array(listed * self._room, "int32")
@@ -417,7 +416,7 @@ class InCells(Workload):
             self._cell_hash = CellHash(self.device, self.algorithm, constants, self.origin_cell)
 
     def _replays(self) -> bool:
-        """Make a graph of some steps if that is possible; return whether it can be replayed now."""
+        """Record a graph of some steps if possible; return whether it can be replayed now."""
         form = self.algorithm.forms[self.algorithm.form]
         is_capturable = "graphs" in self.device.features and form.capturable and self.skin == 0
         if not is_capturable or not self._is_built:
@@ -429,11 +428,11 @@ class InCells(Workload):
         return self._graph_cells is self._cells_in_use()
 
     def _cells_in_use(self) -> Any:
-        """Return the array of cell ids that the present list is of, which takes turns."""
+        """Return the double-buffered array of cell ids that the current list refers to."""
         return self.algorithm.cell_of if isinstance(self.algorithm, CellListUpdate) else None
 
     def _choose_cells(self) -> None:
-        """Choose the array for the next cells: another than that which an update begins from."""
+        """Choose the array for the next cells: not the one that an update starts from."""
         first, second = self._cell_of
         turns = isinstance(self.algorithm, CellListUpdate) and self._is_built
         self._next_cells = second if turns and self.algorithm.cell_of is first else first
@@ -480,7 +479,7 @@ class InCells(Workload):
         raise TypeError(f"{self.algorithm.name} makes no cells")
 
     def _test(self) -> None:
-        """Read back whether the lists still hold."""
+        """Read back whether the lists are still valid."""
         self._is_stale = bool(self.device.download(self.stale)[0])
 
     def _if_stale(self, work: Callable[[], None]) -> Callable[[], None]:

@@ -1,7 +1,7 @@
-"""A fluid whose density is held by constraints: the breaking dam, with long steps.
+"""A fluid with density constraints: a dam break with long steps.
 
 The model and its units: gpubench/physics/constraint.py. A step: cells, sort, noted neighbours
-(list), what the solve begins with (blocks), the pressures (solve), and symplectic Euler.
+(list), setup of the solve (blocks), the pressures (solve), and symplectic Euler.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from gpubench.workloads.parameters import require_known_values
 from gpubench.workloads.tank import DamBreak, by_ids
 from gpubench.workloads.workload import Snapshot, State, Value
 
-NOTED = 1.6  # room for neighbours that are noted, over the mean
+NOTED = 1.6  # room for noted neighbours, over the mean
 SLOT, SQUARES, LIMBS = 16, 4, 5  # as in kernels/constraint_fluid.cu
-MOST_PARTICLES = BLOCK * 2**19  # so that the words of a dot product hold its blocks
-# Words of `statistics` in kernels/constraint_fluid.cu.
+MOST_PARTICLES = BLOCK * 2**19  # so that a dot product's words can hold the sums of all blocks
+# Number of words of `statistics` in kernels/constraint_fluid.cu.
 WORDS = 9
 TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST = range(2, WORDS)
 KERNELS = (
     "note_neighbours", "blocks", "cut_pressures", "push_all", "residuals", "directions",
     "push_all_along", "images", "follow_all", "integrate",
 )  # fmt: skip
-RESIDENT_BLOCKS = 7  # on each multiprocessor, of a solve in one launch; 8 would spill registers
+RESIDENT_BLOCKS = 7  # per multiprocessor, of a single-launch solve; 8 would spill registers
 
 
 class ConstraintFluid(DamBreak):
-    """A column of fluid that collapses, its density held by constraints that only push.
+    """A collapsing column of fluid, with density constraints that only push.
 
-    The column of state keeps the pressures times the time step in w: the next step begins from
-    them. viscosity, mach, neighbours, wall_distance: as in SPH. compliance: 0 for an
+    The w component of the state column holds the pressures times the time step, from which the next
+    step starts. viscosity, mach, neighbours, wall_distance: as in SPH. compliance: 0 for an
     incompressible fluid, 1 for one as compressible as that of SPH. damping: tau in time steps.
-    solver: conjugate-gradients, with the pressures above 0 as its active set, taken anew after
+    solver: conjugate-gradients, whose active set, the positive pressures, is updated after
     `restart` iterations, or jacobi. iterations: of a step, at most. tolerance: of the root mean
-    square of the density error that a step leaves unsolved; a solve ends when it is reached.
+    square of the unsolved density error; a solve ends when it is reached.
     """
 
     name = "constraint-fluid"
@@ -116,7 +116,7 @@ class ConstraintFluid(DamBreak):
             raise UserError(f"a state of {self.name} has pressures that are below 0 or no numbers")
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return what Tank.observe does, density errors of the last step, and how solves went."""
+        """Return Tank.observe, density errors of the last step, and statistics of the solves."""
         errors = np.maximum(self.density_errors(), 0.0) if self.step > self._restored_at else None
         of_density = {
             "largest_density_error": math.nan if errors is None else float(errors.max()),
@@ -128,7 +128,7 @@ class ConstraintFluid(DamBreak):
         return dict(self.solves())
 
     def solves(self) -> dict[str, float]:
-        """Return iterations of a step and residuals since the last restore.
+        """Return iterations per step and residuals since the last restore.
 
         A residual is the root mean square of gpubench.physics.constraint.residuals.
         """
@@ -144,7 +144,7 @@ class ConstraintFluid(DamBreak):
         }
 
     def density_errors(self) -> Floats:
-        """Return g at the beginning of the last step, float64 (particles,), in order of ids."""
+        """Return g at the start of the last step, float64 (particles,), in order of ids."""
         return self.by_id(self._start)[:, 3].astype(np.float64)
 
     def pressures(self) -> Floats:
@@ -202,12 +202,12 @@ class ConstraintFluid(DamBreak):
         )  # fmt: skip
 
     def _solve(self) -> None:
-        """Queue the iterations; those after the last that was needed end at once."""
+        """Queue the maximum number of iterations; those after convergence exit at once."""
         if not self._uses_gradients:
             self._by_jacobi()
         elif self._is_resident:
             self.device.fill(self._meetings, 0xFF)
-            # As few turns as are possible, the same for all blocks.
+            # As few turns as possible, the same number for all blocks.
             turns = -(-self.blocks // (RESIDENT_BLOCKS * self.device.compute_units))
             blocks = -(-self.blocks // turns)
             self._launch(
@@ -218,7 +218,7 @@ class ConstraintFluid(DamBreak):
             self._by_gradients()
 
     def _by_gradients(self) -> None:
-        """Take an active set and follow conjugate gradients in it, in each round."""
+        """In each round, choose an active set and run conjugate gradients on it."""
         slot, before = 0, -1
         for iterations in self._rounds:
             self._launch("cut_pressures", slot, 0)
@@ -237,14 +237,14 @@ class ConstraintFluid(DamBreak):
         self._evaluate(slot, before, counts=False)
 
     def _is_done(self, slot: int) -> bool:
-        """Read back whether a stage has converged: on a CPU that costs less than idle launches."""
+        """Read back whether a stage has converged: cheaper on a CPU than idle launches."""
         first = slot * SLOT + SQUARES
         words = self.device.download(self.progress)[first : first + LIMBS].view(np.uint32)
         total = sum(int(word) << (13 * place) for place, word in enumerate(words))
         return not np.float32(total) > np.float32(self._limit)
 
     def _by_jacobi(self) -> None:
-        """Take steps of projected Jacobi."""
+        """Queue projected Jacobi steps."""
         iterations = int(self.number("iterations"))
         self._launch("cut_pressures", 0, 0)
         for slot in range(iterations):

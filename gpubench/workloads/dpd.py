@@ -1,8 +1,8 @@
 """Dissipative particle dynamics (rozen2008, section 4), over any algorithm that makes cells.
 
-A step: the cell of each particle; the sort; particles into the order of their cells where it
-gives one; forces; leap-frog. State, forces and their sums are such that every algorithm gives
-the same trajectory to the bit on one device; see kernels/dpd.cu.
+A step: the cell of each particle; the sort; where it sorts, reordering by cell; forces; leap-frog.
+All sums are exact, so every algorithm gives bitwise the same trajectory on one device; see
+kernels/dpd.cu.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from gpubench.workloads.cell_workload import BLOCK, InCells
 from gpubench.workloads.parameters import require_known_values
 from gpubench.workloads.workload import Snapshot, State, Value
 
-# Back ends with fast atomic additions of float32: each pair of sorted cells is computed once.
+# Back ends with fast float32 atomic addition: each pair of sorted cells is computed once.
 PAIRS_ONCE = frozenset({"cuda"})
-MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed
+MESH, LAYER = 1.5, 1.0  # of the meshes for observing domains and mixing
 NOISES = {"philox": 0, "rozen2008": 1}
-GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # the same in physics.noise
+GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # names in physics.noise
 WEIGHTS = ("groot-warren", "rozen2008")
-PARTICLES_IN_FIGURES = "Its caption says 65,536 particles, the text 16,384."  # 3 and 4 of rozen2008
+PARTICLES_IN_FIGURES = "Its caption says 65,536 particles, the text 16,384."  # Figures 3 and 4
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a workload simulates: the box, the fluid, and how it begins.
+    """The initial state of a workload: the box, the fluid, and the particles.
 
     positions: float64 (particles, 3). species: int8 (particles,).
     flat: axes along which nothing moves, for two dimensions.
@@ -56,10 +56,10 @@ class Beginning:
 
 
 class DPD(InCells):
-    """What the DPD workloads have in common; they differ in their model.
+    """The base class of the DPD workloads, which differ in their model.
 
-    Its columns are the velocities at half steps, (x, y, z, bits of the species), and where the
-    drag has velocities of its own, those.
+    Its columns are the velocities at half steps, (x, y, z, bits of the species), and the drag's
+    velocities where they are separate.
     """
 
     source = "rozen2008, section 4; Groot and Warren, J. Chem. Phys. 107, 4423 (1997)"
@@ -75,7 +75,7 @@ class DPD(InCells):
 
     @abstractmethod
     def make_model(self, rng: np.random.Generator) -> Beginning:
-        """Draw what the parameters and the number of particles describe."""
+        """Draw the initial state from the parameters and the number of particles."""
 
     def set_up(self, rng: np.random.Generator) -> None:
         if not self.number("density") > 0:
@@ -91,7 +91,7 @@ class DPD(InCells):
         self.reach = model.fluid.cutoff
 
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """Draw velocities of the fluid's temperature, which add up to nothing."""
+        """Draw velocities at the fluid's temperature with zero total momentum."""
         places, order = self.numbered(self.model.positions)
         species = self.model.species[order].astype(np.int32)
         mass = np.asarray(self.fluid.mass)[species][:, None]
@@ -115,7 +115,7 @@ class DPD(InCells):
         noise: tuple[float, float, float],
         **others: Any,
     ) -> Fluid:
-        """Make a fluid of coefficients for the weights that the parameters name."""
+        """Make a fluid, converting coefficients for the weights named by the parameters."""
         if self.parameters["weights"] == "groot-warren":
             return Fluid(repulsion, friction, noise, **others)
         return Fluid.of_paper(
@@ -141,9 +141,9 @@ class DPD(InCells):
         )  # fmt: skip
 
     def snapshot(self) -> Snapshot:
-        """Return places with velocities of the same moment: half a kick more than those kept.
+        """Return positions, and velocities of the same moment: the stored ones plus half a kick.
 
-        The forces of the next step are computed. Raises BlowUp, as `require_sound` does.
+        This computes the forces of the next step. Raises BlowUp, as `require_sound` does.
         """
         for _, launch in self.phases()[:-1]:
             launch()
@@ -222,7 +222,7 @@ class DPD(InCells):
 
 
 class DPDStandard(DPD):
-    """The fluid on which DPD codes are compared, in a periodic cube."""
+    """The standard test fluid of DPD codes, in a periodic cube."""
 
     name = "dpd-standard"
     summary = "one fluid in a periodic cube: density 3, repulsion 25, kT 1"
@@ -257,7 +257,7 @@ class DPDOfPaper(DPDStandard):
 
 
 class TwoSpecies(DPD):
-    """What the two runs of the paper have in common."""
+    """The base class of the paper's two runs."""
 
     common: ClassVar[Mapping[str, Value]] = {
         **DPD.common,
@@ -273,7 +273,7 @@ class TwoSpecies(DPD):
     }
 
     def fluid_of_pairs(self, gravity: float = 0.0) -> Fluid:
-        """Make the fluid that the parameters describe, with gravity downwards."""
+        """Make the fluid given by the parameters, with gravity downwards."""
 
         def pairs(name: str) -> tuple[float, float, float]:
             return self.number(f"{name}_aa"), self.number(f"{name}_ab"), self.number(f"{name}_bb")
@@ -284,20 +284,20 @@ class TwoSpecies(DPD):
         )  # fmt: skip
 
     def box_of(self, x: float, y: float, z: float) -> Box:
-        """Return a box with or without walls below and above; a flat one has walls along y too."""
+        """Return a box with or without walls below and above; a flat one also has walls along y."""
         if self.parameters["walls"] not in ("z", "none"):
             raise UserError(f"walls must be z or none, not {self.parameters['walls']}")
         return Box((x, y, z), (True, not self.flat_axes, self.parameters["walls"] == "none"))
 
     @property
     def flat_axes(self) -> tuple[int, ...]:
-        """The axes along which a simulation in two dimensions has no extent."""
+        """The axes without extent in two dimensions."""
         if self.dimensions not in (2, 3):
             raise UserError(f"dimensions must be 2 or 3, not {self.dimensions}")
         return (1,) if self.dimensions == 2 else ()
 
     def uniform_in(self, box: Box, rng: np.random.Generator) -> Floats:
-        """Draw positions, float64 (particles, 3)."""
+        """Draw uniform positions, float64 (particles, 3)."""
         positions: Floats = rng.random((self.particles, 3)) * box.size
         positions[:, self.flat_axes] = 0
         return positions
@@ -337,9 +337,9 @@ class DPDSeparation(TwoSpecies):
 class DPDRayleighTaylor(TwoSpecies):
     """A heavy fluid over a light one (rozen2008, Figure 4).
 
-    depth: edge along y. height: edge along z in edges along x. share_b: how much of the height
-    is the heavy fluid's. wave: number of waves of the interface along x, each `amplitude` high;
-    0 for a flat one.
+    depth: edge along y. height: edge along z in edges along x. share_b: the fraction of the height
+    filled by the heavy fluid. wave: number of waves of the interface along x, each `amplitude`
+    high; 0 for a flat interface.
     """
 
     name = "dpd-rayleigh-taylor"

@@ -1,4 +1,4 @@
-"""Values of parameters: as they are written, and which ones workloads take."""
+"""Parameter values: parsing, and checks of their range."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpubench.base.errors import UserError
 from gpubench.base.numbers import read_number, read_whole
 from gpubench.workloads.workload import Value
 
-# Sizes of parameters: what kernels can count in int32, and square, divide and add up in float32.
+# Ranges of parameters: int32 counts, and values that float32 can square, divide and sum.
 WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
 
 
 def parse(name: str, text: str, kind: type[Value]) -> Value:
-    """Read a value of the type of its default; UserError for a value of another type."""
+    """Parse a value of its default's type; UserError for a value of another type."""
     if kind is str:
         return text
     words = {int: "a whole number", float: "a finite number"}
@@ -28,7 +28,7 @@ def parse(name: str, text: str, kind: type[Value]) -> Value:
 
 
 def require_size(name: str, value: Value) -> None:
-    """Raise UserError for a finite number that kernels cannot compute with."""
+    """Raise UserError for a finite number out of the kernels' range."""
     if isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
         return
     least, most = WHOLE_SIZES if isinstance(value, int) else SIZES
@@ -39,7 +39,7 @@ def require_size(name: str, value: Value) -> None:
 def require_known_values(
     parameters: Mapping[str, Value], known: Mapping[str, Collection[str]]
 ) -> None:
-    """Raise UserError where a parameter is not one of the values that are known for it."""
+    """Raise UserError where a parameter is not one of its known values."""
     for name, values in known.items():
         if parameters[name] not in values:
             raise UserError(f"{name} must be one of {', '.join(values)}, not {parameters[name]}")

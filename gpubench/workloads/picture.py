@@ -1,6 +1,6 @@
-"""Pictures that the device draws itself: the least that a frame of a simulation costs.
+"""Pictures drawn on the device: the minimum cost of a frame of a simulation.
 
-silva2012 tells frames per second: a step and a picture. It filters the normals of spheres in
+silva2012 reports frames per second: a step and a picture. It filters the normals of spheres in
 screen space; here each particle is a flat disc, shaded by its speed.
 """
 
@@ -19,17 +19,17 @@ BLOCK = 128
 WIDTH, HEIGHT = 1280, 720  # pixels, at most
 SPEED_BITS = 12
 LEAST, MOST = 1, 16  # pixels across a particle
-NOTHING = 0x7F7F7F7F  # a pixel that shows no particle
+NOTHING = 0x7F7F7F7F  # a pixel without a particle
 
 
 class Picture:
     """A picture of a box on a device.
 
-    width, height: pixels; the box fills one of the two limits. fastest: speed of the last shade.
+    width, height: pixels; the box fills one of the two limits. fastest: speed of the top shade.
     """
 
     def __init__(self, device: Device, box: Box, diameter: float, fastest: float) -> None:
-        """Make one of particles with a diameter; box and lengths are in the axes of memory."""
+        """Make an empty picture; box, diameter and lengths are in memory order of the axes."""
         self.device, self.fastest = device, fastest
         _, up, right = box.size
         self.scale = min(WIDTH / right, HEIGHT / up)
@@ -42,23 +42,23 @@ class Picture:
         self.pixels = device.empty(self.width * self.height, "int32")
 
     def clear(self) -> None:
-        """Queue making it empty."""
+        """Queue clearing it."""
         self.device.fill(self.pixels, NOTHING & 0xFF)
 
     def draw(self, places: Any, velocities: Any, box: Any, first: int, last: int) -> None:
-        """Queue drawing the particles in some rows; box: packed, on the device."""
+        """Queue drawing the rows `first` to `last`; box: packed, on the device."""
         self._draw(
             self.device.blocks(last - first, BLOCK), BLOCK, places, velocities, box, first, last,
             self.width, self.height, self.scale, self.size, self.fastest, self.pixels,
         )  # fmt: skip
 
     def merge(self, other: Any) -> None:
-        """Queue putting the pixels of another picture of the same size before these."""
+        """Queue drawing the pixels of another picture of the same size in front of these."""
         count = self.width * self.height
         self._merge(self.device.blocks(count, BLOCK), BLOCK, self.pixels, other, count)
 
     def speeds(self) -> NDArray[np.float32]:
-        """Download the speeds seen, float32 (height, width), up first; NaN where nothing is."""
+        """Download the visible speeds, float32 (height, width), top row first; NaN where empty."""
         found = self.device.download(self.pixels).reshape(self.height, self.width)
         shades = (found & ((1 << SPEED_BITS) - 1)).astype(np.float32) + np.float32(0.5)
         speeds = shades * np.float32(self.fastest / (1 << SPEED_BITS))

@@ -35,24 +35,24 @@ from gpubench.workloads.sph_bodies import (
 from gpubench.workloads.tank import DamBreak, Scene, Tank, by_ids
 from gpubench.workloads.workload import BlowUp, Snapshot, State, Value, Workload
 
-PRESSURES = ("cut", "kept")  # what becomes of negative ones
-# Room for what the densities note for the forces, over the mean of neighbours, and at least: two
-# words for each of nine rows of sorted cells, each of which may go on at its other end.
+PRESSURES = ("cut", "kept")  # treatment of negative pressures
+# Room for the candidates noted by the density pass for the forces, over the mean number of
+# neighbours, and at least: two words for each of nine cell rows, which may wrap at the far end.
 NOTED, LEAST_NOTED = 1.6, 36
-COARSE_BEHIND = 4  # room behind coarse places: AT_ONCE in kernels/common/coarse.h
-# The edge of an unbounded world: a power of two, so that a place is a whole number of 2^-16 kernel
-# radii. How many widths of the column its pictures show.
+COARSE_BEHIND = 4  # padding behind coarse positions: AT_ONCE in kernels/common/coarse.h
+# The edge of an unbounded world: a power of two, so that positions are multiples of 2^-16 kernel
+# radii. The width of its pictures, in column widths.
 WORLD, VIEW = 2.0**15, 6.0
 
 
 class SPH(Tank):
-    """What the SPH workloads have in common; they differ in their scene.
+    """The base class of the SPH workloads, which differ in their scene.
 
-    Its column is the velocities, (x, y, z, 0). bodies: rigid ones, in the axes of memory; what
-    is on the device moves, these stay as they began.
+    Its column is the velocities, (x, y, z, 0). bodies: the rigid bodies in their initial state, in
+    memory order of the axes; the device has their current state.
 
-    neighbours, mach: see Tank. viscosity: mu. pressure: of densities below the rest density: cut
-    to none, or kept. wall_*, contact_*: see SPHFluid; distances in spacings.
+    neighbours, mach: see Tank. viscosity: mu. pressure: of densities below the rest density: cut to
+    none, or kept. wall_*, contact_*: see SPHFluid; distances in spacings.
     """
 
     source = "silva2012, sections 3 and 4; Mueller, Charypar and Gross, SCA 2003"
@@ -64,7 +64,7 @@ class SPH(Tank):
         "contact_distance": 1.15,
     }  # fmt: skip
 
-    _knows_cells = False  # whether the last step has told the cells that it left particles in
+    _knows_cells = False  # whether the last step has already found the cells of the moved particles
 
     def set_up(self, rng: np.random.Generator) -> None:
         require_known_values(self.parameters, {"integrator": INTEGRATORS, "pressure": PRESSURES})
@@ -79,7 +79,7 @@ class SPH(Tank):
 
     @property
     def noted_room(self) -> int:
-        """How many words the notes of a particle have room for."""
+        """Words reserved for the notes of a particle."""
         return max(math.ceil(NOTED * self.number("neighbours")), LEAST_NOTED)
 
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
@@ -101,10 +101,10 @@ class SPH(Tank):
 
     @property
     def moves_with_forces(self) -> bool:
-        """Whether one kernel finds forces and moves by them.
+        """Whether one kernel computes the forces and moves the particles.
 
-        It needs forces that are complete, and a new state that does not take the place of what
-        neighbours still read.
+        It requires that no forces are added later, and that the new state does not overwrite one
+        that neighbours still read.
         """
         return not self.bodies and self.skin == 0 and self._shape in (SortedCells, HashedCells)
 
@@ -158,15 +158,15 @@ class SPH(Tank):
         return self.snapshot_of(state, self.bodies_in(state))
 
     def bodies_in(self, state: Mapping[str, NDArray[Any]]) -> list[RigidBody]:
-        """Return the bodies of a state, in the axes of memory."""
+        """Return the bodies of a state, with axes in memory order."""
         if not self.bodies:
             return []
         return unpack_states(state["bodies"], self.bodies, self.fluid, self.box)
 
     def densities(self) -> Floats:
-        """Return the densities that the last step found, float64 (particles,), in order of ids.
+        """Return the densities of the last step, float64 (particles,), in order of ids.
 
-        With cut pressures, those below the rest density are the rest density.
+        With cut pressures, densities below the rest density are raised to it.
         """
         found: Floats = 1 / self.computed("flow")[:, 3].astype(np.float64)
         return found
@@ -263,7 +263,7 @@ class SPH(Tank):
 
 
 class SPHKernels:
-    """The kernels of a step, compiled for a device, and the fluid as they read it."""
+    """The kernels of a step compiled for a device, with their fluid constants."""
 
     def __init__(self, device: Device, constants: Mapping[str, int | str], workload: SPH) -> None:
         given = {
@@ -276,7 +276,7 @@ class SPHKernels:
         self.densities, self.forces, self.integrate = (
             device.kernel("sph.cu", name, **given) for name in ("densities", "forces", "integrate")
         )
-        # Of sorted cells alone, for rows that no sort has written.
+        # Only for sorted cells: coarse positions of rows that no sort has written.
         is_marked = constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
         self.coarsen = device.kernel("sph.cu", "coarsen", **given) if is_marked else None
         if workload.bodies:
@@ -287,7 +287,7 @@ class SPHKernels:
 
 
 class SPHDamBreak(DamBreak, SPH):
-    """A column of fluid that collapses in a tank; see DamBreak."""
+    """A collapsing column of fluid in a tank; see DamBreak."""
 
     name = "sph-dam-break"
     summary = "a column of fluid collapses and runs along a tank"
@@ -308,13 +308,13 @@ class SPHOfPaper(SPHDamBreak):
 
 
 class SPHUnbounded(SPHDamBreak):
-    """The column of a dam break without a tank: it collapses to all sides of an endless floor.
+    """A dam break without a tank: the column collapses on all sides onto an endless floor.
 
     The world is WORLD kernel radii long along each axis, with the origin in the middle of its
-    floor, and no other walls; a particle that would leave it is a fault. It has more cells than a
-    grid can number, so only a hash grid can keep them.
+    floor, and no other walls; a particle that leaves it is a fault. It has more cells than a grid
+    can number, so only a hash grid can keep them.
 
-    away: of the column's middle from the origin along x and along y, in kernel radii.
+    away: offset of the column's centre from the origin along x and y, in kernel radii.
     """
 
     name = "sph-unbounded"
@@ -323,7 +323,7 @@ class SPHUnbounded(SPHDamBreak):
         **SPH.common, "height": DamBreak.tank["height"], "depth": DamBreak.tank["depth"],
         "away": 0.0,
     }  # fmt: skip
-    paint = Workload.paint  # a picture of the world would show next to nothing
+    paint = Workload.paint  # a picture of the whole world would show almost nothing
 
     def make_scene(self, rng: np.random.Generator) -> Scene:
         if not self.is_hashed and WORLD**3 > MAX_CELLS:
@@ -352,19 +352,19 @@ class SPHUnbounded(SPHDamBreak):
         )
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return what a dam break tells, with the front as a distance from the column's middle."""
+        """Return observations of a dam break; the front is a distance from the column's centre."""
         away = snapshot.positions[:, :2] - np.array(snapshot.size[:2]) / 2
         front = float(np.hypot(*away.T).max())
         return {**super().observe(snapshot), "front": front}
 
 
 class SPHRigidBody(SPHDamBreak):
-    """Rigid bodies that fall into a pool and swim, or sink.
+    """Rigid bodies that fall into a pool and float or sink.
 
-    The pool is the tank of a breaking dam of length 1: fluid from wall to wall. bodies: boxes and
-    balls in turn. body_size: their edge or diameter in depths of the fluid. body_density: in rest
-    densities. drop: their height over the fluid at the beginning, in body sizes; below 0 they
-    begin in it, and the fluid begins beside and above them.
+    The pool is the tank of a dam break of length 1: fluid from wall to wall. bodies: boxes and
+    balls alternately. body_size: edge or diameter, in fluid depths. body_density: in rest
+    densities. drop: initial height over the fluid, in body sizes; below 0 the bodies start in the
+    fluid, which fills the space beside and above them.
     """
 
     name = "sph-rigid-body"
@@ -389,7 +389,7 @@ class SPHRigidBody(SPHDamBreak):
             )
         bodies = []
         for number in range(count):
-            # Along the pool, one beside the other, each a little higher than the last.
+            # Side by side along the pool, each a little higher than the last.
             x = (number + 0.5) * width / count
             y = depth * (0.5 if number % 2 == 0 else 0.35)
             z = pool.height + (self.number("drop") + 0.5) * size
@@ -402,7 +402,7 @@ class SPHRigidBody(SPHDamBreak):
         return Scene(pool.box, self._beside(bodies, size, pool), pool.height, bodies)
 
     def _beside(self, bodies: Sequence[RigidBody], size: float, pool: Scene) -> Floats:
-        """Return the first sites of the pool's lattice that no body takes."""
+        """Return the first lattice sites of the pool that no body occupies."""
         length, depth, _ = pool.box.size
         wide = round(length / self.number("length") / self.spacing)
         deep = round(depth / self.spacing)

@@ -1,4 +1,4 @@
-"""Rigid bodies of a fluid of smoothed particles, in the memory of a device."""
+"""Rigid bodies in SPH fluid, on a device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpubench.physics.rigid import RigidBody
 from gpubench.physics.sph import SPHFluid
 from gpubench.workloads.cell_workload import BLOCK
 
-AXES = (2, 0, 1)  # which axis in memory the x, y and z of a scene are
+AXES = (2, 0, 1)  # the memory axis of a scene's x, y and z
 # The layout of `struct Body` in kernels/sph_bodies.cu.
 BODY_DTYPE = np.dtype([
     ("inverse_mass", np.float32), ("inverse_inertia", np.float32, 3), ("share", np.float32),
@@ -25,7 +25,7 @@ BODY_DTYPE = np.dtype([
 
 
 class BodyKernels(Protocol):
-    """The kernels of bodies, and the fluid as they read it; see `SPHKernels`."""
+    """The kernels for bodies, with their fluid constants; see `SPHKernels`."""
 
     fluid: Any
     place_bodies: Kernel
@@ -34,10 +34,10 @@ class BodyKernels(Protocol):
 
 
 class BodiesOnDevice:
-    """Rigid bodies and their particles in the memory of a device.
+    """Rigid bodies and their particles on a device.
 
-    pushes: float32 (particles of bodies, 4), the forces of the fluid on them, in masses of one of
-    its particles.
+    pushes: float32 (body particles, 4), the forces of the fluid on them, in units of a fluid
+    particle's mass.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class BodiesOnDevice:
         return np.stack([self.device.download(part) for part in self._states], axis=1)
 
     def upload_states(self, states: NDArray[np.float32]) -> None:
-        """Go on from what `download_states` returned."""
+        """Restore states returned by `download_states`."""
         for part, array in enumerate(self._states):
             self.device.write(array, np.ascontiguousarray(states[:, part]))
 
     def place(self, kernels: BodyKernels, box: Any) -> None:
-        """Queue placing the particles of the bodies where these are."""
+        """Queue computing the positions of the body particles."""
         kernels.place_bodies(
             self.device.blocks(self.count, BLOCK), BLOCK, self._packed, *self._states,
             self._offsets, box, self.count, self._before, self._places, self._speeds, self._arms,
@@ -94,7 +94,7 @@ class BodiesOnDevice:
         planes: tuple[int, int],
         force: Any,
     ) -> None:
-        """Queue the contacts with the particles of the fluid in some rows: those of some planes."""
+        """Queue the contacts with fluid particles in some rows, those of the given planes."""
         kernels.couple(
             self.device.blocks(self.count, BLOCK), BLOCK, self._places, self._speeds, self.count,
             places, flow, *candidates, box, kernels.fluid, particles, *rows, *planes, force,
@@ -102,7 +102,7 @@ class BodiesOnDevice:
         )  # fmt: skip
 
     def move(self, kernels: BodyKernels, box: Any, clock: Any, particles: int, fault: Any) -> None:
-        """Queue moving the bodies by what acts on their particles."""
+        """Queue moving the bodies by the forces on their particles."""
         kernels.move_bodies(
             len(self.bodies), BLOCK, self._packed, self._before, self._places, self._speeds,
             self._arms, self.pushes, box, kernels.fluid, clock, len(self.bodies), particles,
@@ -111,20 +111,20 @@ class BodiesOnDevice:
 
 
 def inverse(axes: Sequence[int]) -> tuple[int, ...]:
-    """Return the permutation that undoes another."""
+    """Return the inverse of a permutation."""
     return tuple(int(axis) for axis in np.argsort(axes))
 
 
 def in_memory(values: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """Return what belongs to the axes of a scene in the order of those in memory."""
+    """Return values by scene axis in memory order."""
     x, y, z = (values[axis] for axis in inverse(AXES))
     return x, y, z
 
 
 def body_in_memory(body: RigidBody) -> RigidBody:
-    """Return a body of a scene in the axes of memory: a rotation of the world, and of its frame.
+    """Return a scene's body with axes in memory order: rotates both the world and its frame.
 
-    The permutation is even, so the signs of what turns stay as they are.
+    The permutation is even, so rotations keep their sign.
     """
     order = list(inverse(AXES))
     turn = body.orientation
@@ -140,10 +140,10 @@ def body_in_memory(body: RigidBody) -> RigidBody:
 
 
 def pack_states(bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box) -> NDArray[np.float32]:
-    """Return the states of bodies as the kernels have them: float32 (bodies, 4, 4).
+    """Return the states of bodies in the kernels' layout: float32 (bodies, 4, 4).
 
-    Of each: the place of the centre and the number, bit for bit; the orientation (x, y, z, w);
-    velocity; angular momentum, over the mass of a particle of the fluid.
+    For each body: the bits of the centre's place and of its number; the orientation (x, y, z, w);
+    velocity; angular momentum, over the mass of a fluid particle.
     """
     states = np.zeros((len(bodies), 4, 4), np.float32)
     for number, body in enumerate(bodies):
@@ -174,7 +174,7 @@ def unpack_states(
 
 
 def require_possible_bodies(states: NDArray[np.float32], box: Box) -> None:
-    """Raise UserError where states as `pack_states` returns them are those of no bodies."""
+    """Raise UserError where states packed like `pack_states` are impossible for bodies."""
     places = np.ascontiguousarray(states[:, 0]).view(np.uint32)
     turns = np.linalg.norm(states[:, 1].astype(np.float64), axis=1)
     if (
@@ -187,7 +187,7 @@ def require_possible_bodies(states: NDArray[np.float32], box: Box) -> None:
 
 
 def inside_box(positions: Floats, box: Box) -> Floats:
-    """Return positions with those past a periodic edge, or a little behind a wall, brought back."""
+    """Return positions wrapped at periodic edges, and clamped to the walls."""
     size = np.asarray(box.size)
     wrapped = np.where(box.periodic, positions % size, positions)
     return np.clip(wrapped, 0.0, np.nextafter(size, 0))

@@ -1,9 +1,9 @@
-"""Fluid in a tank of smoothed particles: the scene, its state, what is seen of it.
+"""Fluid in a tank of smoothed particles: the scene, its state, its observations.
 
-Lengths are in kernel radii, densities in rest densities. A scene lies along x, is deep along y,
-and gravity pulls along -z. In memory and in the boxes of the model its axes are permuted (AXES):
-the last, slowest one of the cells lies along the scene, so that a stretch of the scene is one
-stretch of memory, which several GPUs can share.
+Lengths are in kernel radii, densities in rest densities. A scene is long along x and deep along y,
+and gravity acts along -z. In memory and in the boxes of the model its axes are permuted (AXES): the
+slowest axis of the cells is along the scene, so that a section of the scene is one stretch of
+memory, which several GPUs can divide.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from gpubench.workloads.workload import Snapshot, Value
 
 @dataclass(frozen=True)
 class Scene:
-    """What a simulation begins from, in the axes of the scene.
+    """The initial state of a simulation, in the axes of the scene.
 
-    box: its walls. positions: float64 (particles, 3), at rest. height: of the fluid, which with
-    the Mach number gives gravity. bodies: what is in it.
-    origin: in the box, that of a world without limits. window: corner and edges of what pictures
-        show; None for the box.
+    box: its walls. positions: float64 (particles, 3), at rest. height: of the fluid; with the Mach
+        number it determines gravity. bodies: the rigid bodies.
+    origin: that of an unbounded world, as a position in the box. window: corner and edges of the
+        part shown in pictures; None for the box.
     """
 
     box: Box
@@ -49,17 +49,17 @@ class Scene:
 
 
 class Tank(InCells):
-    """A fluid in a tank; its column is the velocities, (x, y, z, and what a subclass keeps).
+    """A fluid in a tank; its column is the velocities (x, y, z), with w left to subclasses.
 
-    neighbours: to a kernel radius, at rest. mach: speed that a fall through the height of the
-    fluid gives, which sets gravity.
+    neighbours: in a kernel radius, at rest. mach: the speed of a fall through the height of the
+    fluid, which sets gravity.
     """
 
     columns = ("velocities",)
 
     @abstractmethod
     def make_scene(self, rng: np.random.Generator) -> Scene:
-        """Draw what the parameters and the number of particles describe."""
+        """Make the scene from the parameters and the number of particles."""
 
     def set_up(self, rng: np.random.Generator) -> None:
         if not 8 <= self.number("neighbours") <= 200:
@@ -76,14 +76,14 @@ class Tank(InCells):
 
     @property
     def gravity(self) -> tuple[float, float, float]:
-        """Acceleration along the axes of memory."""
+        """The acceleration, in memory order of the axes."""
         pulls = [0.0, 0.0, 0.0]
         pulls[AXES[2]] = -(self.number("mach") ** 2) / (2 * self.scene.height)
         return (pulls[0], pulls[1], pulls[2])
 
     @property
     def number_density(self) -> float:
-        """That of the lattice at rest."""
+        """The number density of the lattice at rest."""
         return self.spacing**-3
 
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
@@ -96,7 +96,7 @@ class Tank(InCells):
     def snapshot_of(
         self, state: Mapping[str, NDArray[Any]], bodies: Sequence[RigidBody]
     ) -> Snapshot:
-        """Return fluid and bodies: species 0, and from 1 on each body."""
+        """Return fluid and bodies: the fluid is species 0, bodies are numbered from 1."""
         by_id = rows_of(state["places"][:, 3])
         positions = [self.box.to_positions(state["places"][by_id])]
         positions += [body.particle_positions() for body in bodies]
@@ -126,16 +126,16 @@ class Tank(InCells):
 
     @cached_property
     def picture(self) -> Picture:
-        """What `paint` draws, from the side, shaded by speed."""
+        """The picture drawn by `paint`, from the side, shaded by speed."""
         return Picture(self.device, self.box, self.spacing, self.speed_scale)
 
     @property
     def speed_scale(self) -> float:
-        """The speed of a fall through the height of the fluid, or what 0.1 Mach is."""
+        """The speed of a fall through the height of the fluid, or the equivalent of 0.1 Mach."""
         return self.number("mach") or 0.1
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return energies of the fluid over its particles and g H, front and mean height."""
+        """Return energies of the fluid per particle and g H, front and mean height."""
         fluid = snapshot.species == 0
         speeds = np.sqrt((snapshot.velocities[fluid] ** 2).sum(axis=1))
         g, height = -self.gravity[AXES[2]], self.scene.height
@@ -150,10 +150,10 @@ class Tank(InCells):
 
 
 class DamBreak(Tank):
-    """A column of fluid that collapses in a tank.
+    """A collapsing column of fluid in a tank.
 
-    height: of the column, in its widths. depth: likewise, of the tank, which repeats along y; at
-    least three cells. length, top: of the tank, in widths and heights of the column.
+    height: of the column, in its widths. depth: of the tank, likewise; the tank is periodic along
+    y, and at least three cells deep. length, top: of the tank, in column widths and heights.
     """
 
     tank: ClassVar[Mapping[str, Value]] = {"height": 2.0, "depth": 1.0, "length": 4.0, "top": 1.5}
@@ -169,7 +169,7 @@ class DamBreak(Tank):
         return Scene(Box(size, (False, True, False)), sites, high * self.spacing)
 
     def column(self) -> tuple[int, int, int]:
-        """Return how many sites of the lattice the column is wide, deep and high."""
+        """Return the width, depth and height of the column in lattice sites."""
         height, depth = (self.positive(name) for name in ("height", "depth"))
         n = self.particles
         least = math.ceil(3 * (1 + self.skin) / self.spacing)
@@ -179,14 +179,14 @@ class DamBreak(Tank):
         return wide, deep, math.ceil(n / (deep * wide))
 
     def sites(self, count: int, wide: int, deep: int) -> Floats:
-        """Return the first sites of a lattice, (count, 3): layer on layer from the bottom."""
+        """Return the first sites of a lattice, (count, 3), layer by layer from the bottom."""
         layer, place = np.divmod(np.arange(count), wide * deep)
         x, y = np.divmod(place, deep)
         sites: Floats = np.column_stack([x, y, layer]).astype(np.float64)
         return (sites + 0.5) * self.spacing
 
     def positive(self, name: str) -> float:
-        """Return a parameter that is a positive number."""
+        """Return a parameter that must be positive."""
         value = self.number(name)
         if not value > 0:
             raise UserError(f"{name} must be positive, not {value:g}")
@@ -194,6 +194,6 @@ class DamBreak(Tank):
 
 
 def by_ids(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return a state with its particles in order of their ids."""
+    """Return a state with particles in order of ids."""
     order = rows_of(state["places"][:, 3])
     return {**state, **{name: state[name][order] for name in ("places", "velocities")}}

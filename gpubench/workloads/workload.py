@@ -1,4 +1,4 @@
-"""What every workload offers to its runner: steps, phases, state, and what can be seen."""
+"""The interface of workloads to their runner: steps, phases, state, and observations."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ State = dict[str, NDArray[Any]]
 
 
 class Draws:
-    """What simulations begin with; the last is kept. seconds: what drawing took on the host."""
+    """A cache of the last initial state. seconds: time spent drawing on the host."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._kept: dict[tuple[Any, ...], State] = {}
 
     def take(self, alike: tuple[Any, ...], draw: Callable[[], State]) -> State:
-        """Return what was drawn last for one that began alike, or draw."""
+        """Return the cached state if its key `alike` is the same, else draw a new one."""
         if alike not in self._kept:
             drawn, seconds = timed(draw)
             self._kept = {alike: drawn}
@@ -47,7 +47,7 @@ _draws: ContextVar[Draws | None] = ContextVar("_draws", default=None)
 
 @contextmanager
 def drawn_once() -> Iterator[Draws]:
-    """Let simulations that are made here and begin alike, as those of a study do, share a draw."""
+    """Let simulations with the same initial state, such as those of a study, share one draw."""
     draws = Draws()
     before = _draws.set(draws)
     try:
@@ -57,30 +57,30 @@ def drawn_once() -> Iterator[Draws]:
 
 
 def drawn(alike: tuple[Any, ...], draw: Callable[[], State]) -> State:
-    """Draw what a simulation begins with, or return what another took within `drawn_once`."""
+    """Draw an initial state, or return the shared one within `drawn_once`."""
     draws = _draws.get()
     return draw() if draws is None else draws.take(alike, draw)
 
 
 class BlowUp(UserError):
-    """A particle moved too far in a step or is nowhere: what was computed since is worthless."""
+    """A particle moved too far in a step, or is lost: steps computed since then are worthless."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """All particles at one moment, in order of their ids.
 
-    step, time: since the beginning.
-    size, periodic: edges of the box, whose corner is the origin, and where it repeats.
+    step, time: since the start.
+    size, periodic: edges of the box, whose corner is the origin, and the axes it repeats along.
     positions: float64 (particles, 3), inside the box.
-    velocities: float64 (particles, 3), of the moment of the positions.
+    velocities: float64 (particles, 3), at the time of the positions.
     species: int8 (particles,), an index into species_names.
-    colour_by: what pictures show, "species" or "speed"; with speed, species 0 is a fluid that is
-        coloured by its speed, and all others are bodies in one colour.
-    speed_scale: the speed at the top of the colours, one for a whole run. speed_label: what the
-        colour bar says, with the unit.
+    colour_by: the quantity shown in pictures, "species" or "speed"; with speed, species 0 is a
+        fluid coloured by its speed, and all others are bodies in one colour.
+    speed_scale: the speed at the top of the colours, one for a whole run. speed_label: the label of
+        the colour bar, with the unit.
     spacing: distance of neighbours at rest, where particles do not fill the box.
-    half_step_velocities: likewise, of half a step before; None where a workload keeps none.
+    half_step_velocities: likewise, half a step earlier; None where a workload keeps none.
     """
 
     step: int
@@ -109,15 +109,15 @@ class Workload(ABC):
 
     Making it allocates and compiles everything, and draws the initial state from the seed.
 
-    figure: the published picture that it repeats, as a sentence; empty for none.
-    defaults: its parameters with the values that they have if none are given.
-    variants: parameters with which its kernels are compiled otherwise.
-    particles_by_default: of a run that asks for no number.
+    figure: the published picture that it reproduces, as a sentence; empty for none.
+    defaults: its parameters with their default values.
+    variants: parameters for which its kernels are compiled differently.
+    particles_by_default: used where no number is given.
     steps_by_default: likewise.
-    host_part: what the host does in each step, so that no graph can hold it; None for nothing.
-    algorithm: what keeps the cells, and in which form.
-    parameters: those that were given, and the defaults of the others.
-    step: steps done since the beginning, counting those queued.
+    host_part: the host's part in each step, which prevents recording a graph; None for nothing.
+    algorithm: the algorithm that keeps the cells, and its form.
+    parameters: those given, and the defaults of the others.
+    step: steps done since the start, including queued ones.
     time_step: in the workload's unit of time.
     """
 
@@ -160,71 +160,71 @@ class Workload(ABC):
 
     @abstractmethod
     def advance(self, steps: int) -> None:
-        """Queue that many steps, replayed from a graph where the device and the form can."""
+        """Queue that many steps, replayed from a graph where device and form allow."""
 
     @abstractmethod
     def phases(self) -> list[tuple[str, Callable[[], None]]]:
-        """Return the launches of one step in their order, each under the name of its phase.
+        """Return the launches of one step in order, each with the name of its phase.
 
-        Calling all of them in order is one step; `step` counts it when the last is called. Names
-        may repeat: their times add up.
+        Calling all of them in order is one step; the last call increments `step`. Names may repeat:
+        their times add up.
         """
 
     def plain_steps(self, steps: int) -> None:
-        """Queue that many steps launch by launch, without a graph of its own."""
+        """Queue that many steps launch by launch, without recording a graph."""
         for _ in range(steps):
             for _, launch in self.phases():
                 launch()
 
     def count_steps(self) -> None:  # noqa: B027  # not every one counts on the device
-        """Bring `step` up to date where replays of a graph have counted without the host."""
+        """Bring `step` up to date where graph replays have counted on the device."""
 
     def poison(self) -> None:  # noqa: B027  # not every one has cells
-        """Queue emptying what a step makes anew, so that forces come of none but new cells."""
+        """Queue clearing what a step recomputes, so that forces can only come from new cells."""
 
     def paint(self) -> None:
-        """Queue drawing a picture on the device; NotImplementedError where it has none."""
+        """Queue drawing a picture on the device; NotImplementedError if unsupported."""
         raise NotImplementedError(f"{self.name} draws no pictures on the device")
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return what a record of steps should tell besides their time."""
+        """Return values to record beside the time of the steps."""
         return {}
 
     @abstractmethod
     def require_sound(self) -> None:
-        """Wait for the queue; raise BlowUp if a step since the last restore has gone wrong.
+        """Wait for the queue; raise BlowUp if a step since the last restore went wrong.
 
-        The message names the step, the particle, and what to change.
+        The message names the step and the particle, and suggests a change.
         """
 
     @abstractmethod
     def check(self) -> str | None:
-        """Do one step and compare it with the right one; return None, or what is wrong with it.
+        """Do one step and compare it with a reference step; return None, or the first error.
 
-        Steps of a recorded graph that others replayed are counted from then on.
+        Steps of a recorded graph that were replayed elsewhere are counted from then on.
         """
 
     @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """Download all that a checkpoint needs to go on, bit for bit on the same device."""
+        """Download the state for a checkpoint, which resumes exactly on the same device."""
 
     @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `state` returned; raise UserError if it is not of this workload."""
+        """Resume from what `state` returned; raise UserError if it is of another workload."""
 
     def require_possible(self, state: Mapping[str, NDArray[Any]]) -> None:  # noqa: B027
-        """Raise UserError where a state from a file is one that no step of this workload leads to.
+        """Raise UserError for a state from a file that no step of this workload can produce.
 
-        It is called before `restore`. Without it, whatever `restore` takes will do.
+        It is called before `restore`. Without it, any state that `restore` accepts is valid.
         """
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """Download the particles as physics has them; `advance` goes on as if it were not called.
+        """Download the particles in physical units; later steps are unaffected.
 
-        Raises BlowUp where that takes work on the device which goes wrong.
+        Raises BlowUp where this needs work on the device that goes wrong.
         """
 
     @abstractmethod
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return what this workload is about, by name with unit, e.g. kinetic temperature."""
+        """Return the workload's observables, by name with unit, e.g. kinetic temperature."""
