@@ -82,7 +82,7 @@
       if (!figure.dataset.begun) draw(figure);
   }
   function follow() {
-    const place = location.hash && document.querySelector(location.hash);
+    const place = document.getElementById(location.hash.slice(1));
     const named = place && place.closest("[data-machine]");
     if (named) choice.value = named.dataset.machine;
     show();
