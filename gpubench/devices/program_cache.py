@@ -96,8 +96,8 @@ class ProgramCache:
 def mend_databases() -> None:
     """Remove the databases of PyOpenCL that are damaged, which it makes anew when it is imported.
 
-    It opens them then, and raises where it cannot use them: where none can be kept, it is told to
-    do without, and so is whoever uses this process.
+    It opens them then, and raises where it cannot use them. Where none can be kept, this process
+    and its children turn its cache off.
     """
     folder = Path(platformdirs.user_cache_dir("pytools", "pytools"))
     try:

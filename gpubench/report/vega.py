@@ -83,7 +83,7 @@ def script() -> str:
 def _bundle() -> str:
     """Return Vega, Vega-Lite and vega-embed, which take seconds to bundle and so are kept."""
     folder = usable_cache()
-    path = folder and folder / f"vega-{metadata.version('vl-convert-python')}.js"
+    path = folder and folder / f"vega-{metadata.version('vl-convert-python')}.script"
     bundle = vl_convert.javascript_bundle
     return kept(path, lambda: bundle("window.vegaEmbed = vegaEmbed;").encode()).decode()
 

@@ -171,7 +171,7 @@ def _attribute(rng: Random, here: scene.Scene) -> str:
     except (AttributeError, UserError) as error:
         require("\n" not in str(error), f"{how}: not a line: {error}")
     else:
-        require(name in ("cutoff", "box"), f"{how}: set without a word")
+        require(name in ("cutoff", "box"), f"{how}: set silently")
         cutoff, box = (value, BOX) if name == "cutoff" else (CUTOFF, value)
     if (found := _answer(how, False, lambda: search(x))) is not None:
         _require_pairs(how, found, x, cutoff + skin, box, box is not None)
