@@ -17,7 +17,7 @@ class HostWork:
 
     @property
     def no_graph(self) -> str:
-        """Why there is no graph."""
+        """Return the reason why no graph can be captured."""
         return "it works on the host, which no CUDA graph can hold"
 
     def traffic_bytes(self) -> None:
