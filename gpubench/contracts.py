@@ -1,6 +1,6 @@
-"""What modules outside the package import: the contracts of all problems and what they stand on.
+"""The public interface for external modules: the contracts of all problems and their base classes.
 
-The one public path; where these names are defined may change.
+Import these names only from here; the modules that define them may change.
 """
 
 from gpubench.base.errors import NotSupported, UserError

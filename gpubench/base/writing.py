@@ -72,7 +72,7 @@ def remove_leftovers(path: Path) -> None:
         with suppress(OSError):
             descriptor = os.open(leftover, os.O_RDWR)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while it is written
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if its writer lives
                 leftover.unlink()
             finally:
                 os.close(descriptor)
