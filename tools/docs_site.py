@@ -1,8 +1,8 @@
-"""Hooks of MkDocs: what the documentation site has beside the pages in docs/.
+"""MkDocs hooks: the parts of the documentation site besides the pages in docs/.
 
 The README, CONTRIBUTING and CHANGELOG become pages, the shipped reports are copied into the site,
-and the tables of algorithms come from the registry. Links are written for the repository; here
-they are turned into links of the site, and into links of the repository's host for other files.
+and the tables of algorithms come from the registry. Links are written for the repository; here they
+become links within the site, or to the repository's host for other files.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-REPORTS = "reports"  # a folder of the repository and of the site; in it, one for each machine
+REPORTS = "reports"  # a folder of the repository and of the site, with one folder per machine
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 TABLE = re.compile(r"^<!-- algorithms: ([a-z-]+) -->$", re.MULTILINE)
-# What the theme loads from elsewhere, and our copy of it.
+# A script that the theme loads from the network, and our copy of it.
 SHIM, OWN_SHIM = "https://unpkg.com/iframe-worker/shim", "assets/iframe-worker.js"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 
@@ -48,23 +48,23 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
-    """Fill in the tables of algorithms, and make links lead to where things are on the site."""
+    """Fill in the tables of algorithms, and convert links to those of the site."""
     markdown = TABLE.sub(lambda found: _table(found[1]), markdown)
     return LINK.sub(lambda found: _link(found, page.file.src_uri, config), markdown)
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
-    """Load the script that the search needs without a server from the site itself."""
+    """Load the script for searching without a server from the site itself."""
     return output.replace(SHIM, posixpath.relpath(OWN_SHIM, posixpath.dirname(page.url) or "."))
 
 
 def on_post_template(output_content: str, template_name: str, **_: Any) -> str:
-    """Do so on the page of a wrong address as well, which has no place of its own."""
+    """Do the same on the error page, which has no path of its own."""
     return output_content.replace(SHIM, f"/{OWN_SHIM}")
 
 
 def _list_of_reports() -> Iterator[str]:
-    """Yield a page with a link to each page of each report."""
+    """Yield the lines of a page that links to each page of each report."""
     yield "# Reports\n\nEvery measurement with its interval, machine by machine.\n"
     for folder in sorted((ROOT / REPORTS).glob("nvidia-*")):
         yield f"\n## {folder.name}\n\n"
@@ -88,7 +88,7 @@ def _table(family: str) -> str:
 
 
 def _link(found: re.Match[str], page: str, config: MkDocsConfig) -> str:
-    """Return a link of a page as a link of the site.
+    """Convert a link in a page to a link of the site.
 
     page: its path in the site; links are relative to its file in the repository.
     """

@@ -1,4 +1,4 @@
-"""Right answers to sorts of keys."""
+"""The oracle of key sorts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpubench.problems.key_sort.inputs import KeySet, ordered_bits
 
 
 class KeySortOracle(Oracle):
-    """Check against what a stable sort of keys gives, with -0.0 before 0.0 or equal to it."""
+    """Check against a stable sort, with -0.0 before 0.0 or equal to it."""
 
     def __init__(self, inputs: KeySet, exact: bool = False) -> None:
         self.keys = inputs.keys.copy()
@@ -36,7 +36,7 @@ class KeySortOracle(Oracle):
         return self._sorted[equal_zeros]
 
     def check(self, algorithm: Any) -> str | None:
-        """Check every key, and every value: of equal keys, as a set where unstable."""
+        """Check every key and value; if unstable, the values of equal keys as a set."""
         answer, download = self.answer_of(algorithm, SortedKeys), algorithm.download
         keys, values = self.sorted(algorithm.equal_zeros)
         found_values = None if answer.values is None else download(answer.values)
@@ -88,7 +88,7 @@ def check_sorted_keys(
 
 
 def _tied(ranks: NDArray[Any], segment: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Return the places of sorted keys that equal the key before or behind, in their segment."""
+    """Return the positions of sorted keys equal to a neighbouring key in their segment."""
     same = ranks[1:] == ranks[:-1]
     if segment is not None:
         same &= segment[1:] == segment[:-1]
