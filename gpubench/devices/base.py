@@ -133,7 +133,7 @@ class Device(AbstractContextManager["Device"], ABC):
 
     @contextmanager
     def compiled_together(self) -> Iterator[None]:
-        """Return a context whose kernels may be compiled side by side; all are when it ends."""
+        """Return a context that may compile its kernels in parallel; its end waits for all."""
         yield
 
     def record(self) -> Any:
@@ -177,7 +177,7 @@ class Device(AbstractContextManager["Device"], ABC):
 
     @staticmethod
     def blocks(items: int, per_block: int) -> int:
-        """Return how many blocks cover `items`; at least one, so that a launch is always valid."""
+        """Return the number of blocks that cover `items`, at least one for a valid launch."""
         return max(1, -(-items // per_block))
 
 

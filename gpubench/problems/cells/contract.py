@@ -182,7 +182,7 @@ class CellListUpdate(CellList):
         self.cell_of, self.positions = cell_of, positions
 
     def poison(self) -> None:
-        """Re-sort to the newest state: a launch works on its answer, and ends in the oldest."""
+        """Re-sort to the newest state; a launch updates its answer and ends in the oldest."""
         self.move_to(*self.states[-1])
 
     @abstractmethod

@@ -315,10 +315,10 @@ class CellListUpdateOracle(Oracle):
 
 
 class HashGridOracle(Oracle):
-    """Check the buckets of particles in a world without a box, as the oracle above has it.
+    """Check the buckets of particles in a world without a box.
 
-    An algorithm says how many `buckets` it has, and whether the `limits` of the world are part of
-    the key: then cells are counted from the lowest one along each axis.
+    An algorithm states its number of `buckets`, and whether the `limits` of the world are part of
+    the key: then cell coordinates are relative to the lowest along each axis.
     """
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:

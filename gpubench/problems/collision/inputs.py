@@ -79,10 +79,10 @@ def place(triangles: NDArray[Any], pose: NDArray[Any]) -> Floats:
 def mesh_pair(
     first: NDArray[Any], second: NDArray[Any], pose: NDArray[Any], seed: int | None = None
 ) -> MeshPair:
-    """Take two meshes, of shape (n, 3, 3), and a pose, see MeshPair.
+    """Validate two meshes, of shape (n, 3, 3), and a pose, see MeshPair.
 
-    Raises UserError for other shapes, no or too many triangles, values that are not finite, a
-    pose that is no rotation, and triangles without area.
+    Raises UserError for other shapes, no or too many triangles, values that are not finite, a pose
+    that is no rotation, and degenerate triangles.
     """
     meshes = []
     for name, given in (("first", first), ("second", second)):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SortedKeys:
     """Keys in rising order, each with its value.
 
-    keys: unsigned integers with the bits and the width of the input keys, shape (keys,).
+    keys: the bits of the keys, in any type of their width, shape (keys,).
     values: 4 bytes each, shape (keys,), or 16 bytes each, shape (keys, 4); None for keys alone.
     """
 

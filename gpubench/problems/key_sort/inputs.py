@@ -20,11 +20,13 @@ SPECIAL_SHARE = 1 / 64  # of float keys
 
 @dataclass(frozen=True, eq=False)
 class KeySet:
-    """Keys to sort. keys: of one of KEY_TYPES, shape (n,). No NaN has its sign bit set.
+    """Keys to sort.
+
+    keys: of one of KEY_TYPES, shape (n,). No NaN has its sign bit set.
     values: int32, shape (n,), not negative; or uint32, shape (n, 4); or None.
-    bits: the number of low bits of unsigned keys that may be nonzero; None for all. starts: starts
-    of the segments and end of the last, int32, shape (segments + 1,); or None. before: the sorted
-    keys before some of them changed; or None.
+    bits: the number of low bits of unsigned keys that may be nonzero; None for all.
+    starts: starts of the segments and end of the last, int32, shape (segments + 1,); or None.
+    before: the sorted keys before some of them changed; or None.
     """
 
     keys: NDArray[Any]
@@ -80,7 +82,7 @@ def make_keys(
     bits: the number of random low bits, for unsigned keys. segment_keys: the mean length of
         segments, whose lengths are distributed like uniform particles in cells.
     Floats are normally distributed, with some zeros, -0.0, infinities and NaN among them.
-    Raises UserError for invalid arguments. """
+    Raises UserError for invalid arguments.
     """
     check_keys(keys, value_bytes, key_order, key_type, entropy, bits, moved, segment_keys)
     rng = np.random.default_rng(seed)

@@ -56,9 +56,9 @@ def check_sorted_keys(
     equal_zeros: bool = False,
     segment: NDArray[np.int64] | None = None,
 ) -> str | None:
-    """Compare sorted keys, and their values, with those expected of a stable sort.
+    """Compare sorted keys and values with those of a stable sort.
 
-    segment: of each place, where keys were sorted in segments.
+    segment: the segment of each position, if keys were sorted in segments.
     """
     if found_keys.shape != keys.shape or found_keys.itemsize != keys.itemsize:
         return f"{found_keys.shape} keys of {found_keys.dtype}, expected {keys.shape} {keys.dtype}"
@@ -96,10 +96,10 @@ def _tied(ranks: NDArray[Any], segment: NDArray[np.int64] | None) -> NDArray[np.
 
 
 def stable_order(bits: NDArray[Any]) -> NDArray[np.integer[Any]]:
-    """Return the order that sorts unsigned integers and keeps equal ones as they stand.
+    """Return the stable argsort of unsigned integers.
 
-    Keys of 32 bits are sorted with their places behind them: NumPy sorts 64 bits in half the time
-    in which it finds the stable order of 32.
+    32-bit keys are sorted as 64-bit (key, index): NumPy does this in half the time of a stable
+    argsort of 32 bits.
     """
     if bits.itemsize != 4 or len(bits) >= 2**32:
         return np.argsort(bits, kind="stable")

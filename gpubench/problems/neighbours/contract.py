@@ -78,17 +78,17 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @classmethod
     def structure(cls) -> str:
-        """Return what kind of structure `build` makes; only alike ones are compared.
+        """Return the kind of structure that `build` makes; only equal kinds are compared.
 
-        By default it is like no other: what it is worth shows in the tasks that query it.
+        By default it differs from all others, and compares only in tasks that query it.
         """
         return cls.name
 
     @property
     def answer(self) -> Neighbours:
-        """What the last launch found; for `build`, what a query finds in the structure.
+        """The neighbours of the last launch; for `build`, those of a query of the structure.
 
-        An update has ended in the oldest state.
+        An update ends in the oldest state.
         """
         return self.neighbours()
 

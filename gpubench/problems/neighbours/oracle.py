@@ -17,11 +17,11 @@ from gpubench.problems.particles.inputs import ParticleSet
 
 
 class NeighbourQueryOracle(Oracle):
-    """Check neighbour counts, and the neighbours where an algorithm lists them.
+    """Check neighbour counts, and the neighbours if an algorithm lists them.
 
-    The pairs of a cutoff are found once, at the first check that asks for it.
+    The pairs within a cutoff are found once, at the first check that needs them.
 
-    pairs: what finds them.
+    pairs: makes the oracle of the pairs.
     """
 
     pairs: ClassVar[Callable[..., NeighbourOracle | SampledNeighbourOracle]] = NeighbourOracle
