@@ -130,7 +130,7 @@ class NeighbourOracle:
 
     @cached_property
     def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """A random number for each particle, and its sum over all that are allowed in a row."""
+        """A random number for each particle, and its sum over the permitted part of each row."""
         weights = _random_words(np.random.default_rng(self.particles), self.particles)
         sums = np.zeros(self.particles, np.uint64)
         for row, column in (self._allowed.T, self._allowed.T[::-1]):

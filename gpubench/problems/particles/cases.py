@@ -138,7 +138,7 @@ def _random() -> list[Case]:
 
 
 def _anywhere(positions: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> ParticleSet:
-    """Wrap given positions, with a grid of which only the cell edges matter."""
+    """Make particles at these positions, with a grid of which only the cell edges matter."""
     packed = np.zeros((len(np.asarray(positions)), 4), np.float32)
     packed[:, :3] = positions
     edges = (float(cell[0]), float(cell[1]), float(cell[2]))
