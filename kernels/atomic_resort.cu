@@ -1,6 +1,5 @@
 /* Re-sort of linked lists with atomics: find the movers, unlink them from their old lists, and push
-   them to the front of their new lists. The modern counterpart of Rozen et al. 2008, section 2.2.
-   */
+   them to the front of their new lists. The modern counterpart of Rozen et al. 2008, section 2.2. */
 #include "common/unlink.h"
 
 /* List the movers, and their old lists once each. BLOCK threads per block, ITEMS particles per

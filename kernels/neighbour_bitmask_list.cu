@@ -89,7 +89,7 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
 
 #define ALL 0xffffffffu
 #define AT_ONCE 16 /* rows loaded at once */
-/* Rows whose words a thread holds at once: with few words per row lengths vary most; with many they take more space.
+/* Rows whose words a thread holds at once: short rows vary most in length, long ones take space.
    */
 #define ROWS_AT_ONCE (WORDS == 1 ? 9 : 3)
 #define LEAST 16 /* neighbours that a thread may write at once while any other must */
