@@ -1,4 +1,4 @@
-"""Door for asv's files of older commits: `FAMILIES`, in which a problem has the `kind` it takes."""
+"""Alias for asv benchmarks of older commits: `FAMILIES` maps names to problems with a `kind`."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,7 @@
 """Find algorithms, workloads and studies by scanning their folders; refuse collisions.
 
-A new one needs only its file: nothing is listed anywhere else. Modules that were added from
-outside the package are looked through like its own.
+A new one needs only its file: there is no other list. Modules added from outside the package are
+scanned likewise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class RegistryError(UserError):
-    """Two things share a name, or a name is unusable in scripts: a mistake of their author."""
+    """A name is used twice, or is unusable in scripts: an error of the module's author."""
 
 
 def add(given: Iterable[Path]) -> None:
@@ -42,7 +42,7 @@ def add(given: Iterable[Path]) -> None:
 
 @cache
 def algorithms() -> dict[str, type[Algorithm]]:
-    """Return every algorithm class by its name, in order of the names."""
+    """Return every algorithm class by name, sorted."""
     found = named_classes(ALGORITHMS, Algorithm, _added_modules())
     for algorithm in found.values():
         for required in ("forms", "family", "summary", "source"):
@@ -62,7 +62,7 @@ def algorithms() -> dict[str, type[Algorithm]]:
 
 @cache
 def workloads() -> dict[str, type[Workload]]:
-    """Return every workload class by its name, in order of the names."""
+    """Return every workload class by name, sorted."""
     return named_classes(("gpubench.workloads",), Workload, _added_modules())
 
 
@@ -86,9 +86,9 @@ def find_workload(name: str) -> type[Workload]:
 
 
 def require_known(kind: str, name: str, known: Collection[str], way_out: str = "") -> None:
-    """Raise UserError that suggests the nearest names where `name` is not among `known`.
+    """Raise UserError that suggests similar names if `name` is not among `known`.
 
-    way_out: what else could make the name known, in words.
+    way_out: a hint on how the name could become known.
     """
     if name in known:
         return
@@ -103,11 +103,11 @@ def require_known(kind: str, name: str, known: Collection[str], way_out: str = "
 def named_classes(
     packages: Iterable[str], base: type, others: Iterable[ModuleType] = ()
 ) -> dict[str, type[Any]]:
-    """Return the concrete subclasses of `base` with a `name` that the modules of packages define.
+    """Return the concrete subclasses of `base` with a `name` in the modules of packages.
 
-    So do `others`. Modules of a package whose name starts with an underscore are not imported.
-    Raises RegistryError for two classes with one name and for a bad name; what importing a module
-    raises is let through.
+    others: further modules. Modules whose name starts with an underscore are not imported. Raises
+    RegistryError for two classes with one name and for a bad name; exceptions of an imported module
+    propagate.
     """
     found: dict[str, type[Any]] = {}
     own = (module for package in packages for module in _modules(package))
@@ -133,7 +133,7 @@ def _added_modules() -> list[ModuleType]:
 
 
 def classes_in(module: ModuleType, base: type) -> Iterator[type[Any]]:
-    """Yield the concrete subclasses of `base` with a `name` that a module defines itself."""
+    """Yield the concrete subclasses of `base` with a `name` that a module itself defines."""
     classes: list[tuple[str, type[Any]]] = inspect.getmembers(module, inspect.isclass)
     for _, cls in classes:
         defined_here = cls.__module__ == module.__name__
@@ -143,7 +143,7 @@ def classes_in(module: ModuleType, base: type) -> Iterator[type[Any]]:
 
 
 def _require_use_of_additions() -> None:
-    """Raise RegistryError for an added module that declares nothing: its author expects it to."""
+    """Raise RegistryError for an added module that declares nothing, probably by mistake."""
     for addition in plugins.additions():
         kinds = (Algorithm, Workload)
         if not any(True for m in addition.modules for kind in kinds for _ in classes_in(m, kind)):

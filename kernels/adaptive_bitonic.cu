@@ -1,17 +1,17 @@
 /* Adaptive bitonic sorting (Bilardi and Nicolau 1989) of (cell, particle) keys on a stream
    machine, after GPU-ABiSort (Greß and Zachmann 2006): fewer than 2 n log2 n comparisons.
 
-   Two sorted runs, the first falling and the second rising, are a bitonic sequence. It is kept as
-   a bitonic tree: its keys in order are those of the tree's nodes from left to right, then that
-   of a spare node. One pass down such a tree exchanges keys and whole subtrees until every key
-   of its left half is smaller than every key of its right half; both halves are bitonic again.
-   So each merge splits its tree into trees of CHUNK keys, which the fixed network of
-   common/bitonic.h sorts in shared memory. CHUNK = 2 leaves nothing to the network.
+   Two sorted runs, the first falling and the second rising, form a bitonic sequence. It is stored
+   as a bitonic tree: its keys in order are those of the tree's nodes from left to right, then that
+   of a spare node. One pass down such a tree exchanges keys and whole subtrees until every key of
+   its left half is smaller than every key of its right half; both halves are bitonic again. Each
+   merge splits its tree into trees of CHUNK keys, which Batcher's network of common/bitonic.h sorts
+   in shared memory. CHUNK = 2 leaves nothing to the network.
 
-   Node i is at place i of its array in order, which determines the sons of each fresh node. Places
-   past the last particle hold infinite keys by convention: no step of a merge moves those, since
-   the rising run ends with them, so that there is no memory behind them. CHUNK is a power of two
-   from 2 up; BLOCK threads a block, at least 2 * SEARCHERS. */
+   Node i is at index i of its array, in order, which determines the children of a fresh node.
+   Indices past the last particle have infinite keys by convention: no merge step moves them, as the
+   rising run ends with them, so they need no memory. CHUNK is a power of two, at least 2; BLOCK
+   threads per block, at least 2 * SEARCHERS. */
 
 #include "common/bitonic.h"
 
@@ -20,12 +20,12 @@ typedef struct Node {
     unsigned left, right;
 } Node;
 
-/* A bitonic tree: all its keys are under the root but the last, which is the spare's. */
+/* A bitonic tree: all keys are under the root except the last, that of the spare node. */
 typedef struct Tree {
     unsigned root, spare;
 } Tree;
 
-/* A tree that was split once: what is left of it are two trees. */
+/* The two trees that a tree was split into. */
 typedef struct Split {
     Tree low, high;
 } Split;
@@ -55,14 +55,14 @@ __device__ __forceinline__ Tree fresh_tree(unsigned begin, unsigned size)
     return tree;
 }
 
-/* Whether the merge that this place takes part in has two runs; a run alone is sorted already. */
+/* Whether the merge at this index has two runs; a single run is already sorted. */
 __device__ __forceinline__ bool has_two_runs(unsigned place, int log2_size, unsigned particles)
 {
     unsigned begin = place >> log2_size << log2_size;
     return begin + (1u << (log2_size - 1)) < particles;
 }
 
-/* Write a sorted key to its place in the next merge: a run that another run follows is falling. */
+/* Write a sorted key where the next merge reads it: a run followed by another is falling. */
 __device__ __forceinline__ void store_sorted(GLOBAL Node *nodes, GLOBAL uint64 *keys, uint64 key,
                                              unsigned place, int log2_run, int is_last,
                                              unsigned particles)
@@ -97,10 +97,10 @@ __global__ void sort_chunks(GLOBAL const int *__restrict__ cell_of, GLOBAL Node 
 
 /* Split each tree of 2^log2_tree keys `stages` times: into halves, their halves, and so on.
 
-   A tree has 2^stages threads, numbered as a heap: thread 1 splits the tree itself, threads 2 and
-   3 its halves. To split is to go down from the root, a level a phase. The halves are split two
-   phases behind, as in GPU-ABiSort, so that no two threads meet at a node.
-   trees: those to split; not read where log2_tree = log2_size, the size of the merge. */
+   A tree has 2^stages threads, numbered as a heap: thread 1 splits the tree itself, threads 2 and 3
+   its halves. A split descends from the root, one level per phase. The halves follow two phases
+   later, as in GPU-ABiSort, so that no two threads access the same node.
+   trees: those to split; not read if log2_tree = log2_size, the size of the merge. */
 __global__ void split_trees(GLOBAL Node *nodes, GLOBAL const Tree *__restrict__ trees,
                             GLOBAL Tree *__restrict__ parts, int log2_size, int log2_tree,
                             int stages, int particles, GLOBAL int *comparisons)
@@ -113,7 +113,7 @@ __global__ void split_trees(GLOBAL Node *nodes, GLOBAL const Tree *__restrict__ 
                      has_two_runs(begin, log2_size, particles);
     int stage = 31 - __clz((int)slot | 1), compared = 0;
 
-    unsigned low = 0, high = 0; /* position of the pass in the left and in the right half */
+    unsigned low = 0, high = 0; /* position of the pass in the left and the right half */
     for (int step = 0; step < log2_tree + stages - 1; ++step) {
         int phase = step - 2 * stage;
         if (splitting && phase == 0) {
@@ -143,8 +143,8 @@ __global__ void split_trees(GLOBAL Node *nodes, GLOBAL const Tree *__restrict__ 
             splits[threadIdx.x] = split;
             compared += tree.spare < particles;
         } else if (splitting && phase > 0 && phase < log2_tree - stage) {
-            /* Now only keys at the front of both halves may be in the wrong order. Where those in
-               the middle are, so are all to the left of them: exchange them, look further right. */
+            /* Now only keys at the front of both halves may be in the wrong order. If those in the
+               middle are, so are all to their left: exchange them, and continue to the right. */
             Node a = load_node(nodes, low, particles), b = load_node(nodes, high, particles);
             compared += high < particles;
             if (a.key > b.key) {
@@ -163,7 +163,7 @@ __global__ void split_trees(GLOBAL Node *nodes, GLOBAL const Tree *__restrict__ 
         __syncthreads();
     }
 
-    /* The last stage leaves two trees a thread. */
+    /* The last stage leaves two trees per thread. */
     unsigned part = (number << stages) + 2 * slot - (1u << stages);
     unsigned parts_in_all = ((unsigned)(particles - 1) >> (log2_tree - stages)) + 1;
     if (splitting && stage == stages - 1) {
@@ -186,7 +186,7 @@ __global__ void merge_chunks(GLOBAL const Node *__restrict__ nodes,
     unsigned begin = blockIdx.x * CHUNK;
     bool merging = has_two_runs(begin, log2_size, particles);
 
-    /* Walk the tree a level at a time: the places of its nodes wait where their keys will be. */
+    /* Traverse the tree level by level: node indices are kept where their keys will be stored. */
     if (threadIdx.x == 0) {
         Tree tree = merging ? trees[blockIdx.x] : fresh_tree(begin, CHUNK);
         chunk[AT(CHUNK / 2 - 1)] = tree.root;
@@ -214,9 +214,9 @@ __global__ void merge_chunks(GLOBAL const Node *__restrict__ nodes,
         atomicAdd(comparisons, CHUNK / 2 * log2_chunk);
 }
 
-/* Merge rising runs without trees. The keys of a tree of CHUNK keys are a stretch of each of its
-   two runs, and where the stretches end is found by binary search: adaptive bitonic sorting by
-   intervals (Peters, Schulz-Hildebrandt and Luttenberger 2012). */
+/* Merge rising runs without trees. The keys of a tree of CHUNK keys are an interval of each of its
+   two runs, whose ends are found by binary search: adaptive bitonic sorting by intervals (Peters,
+   Schulz-Hildebrandt and Luttenberger 2012). */
 __global__ void merge_intervals(GLOBAL const uint64 *__restrict__ keys,
                                 GLOBAL uint64 *__restrict__ merged, int log2_size, int log2_chunk,
                                 int particles, GLOBAL int *comparisons)
@@ -229,8 +229,8 @@ __global__ void merge_intervals(GLOBAL const uint64 *__restrict__ keys,
     unsigned second_length = min(run, particles - base - first_length);
     GLOBAL const uint64 *first = keys + base, *second = first + first_length;
 
-    /* How many keys of the first run belong before this chunk, and before its end: SEARCHERS
-       threads each test evenly spaced places until one answer is left. */
+    /* The number of keys of the first run before this chunk, and before its end: SEARCHERS threads
+       probe evenly spaced positions until one answer is left. */
     unsigned before = begin - base;
     unsigned upto = min(before + CHUNK, first_length + second_length);
     unsigned end = threadIdx.x / SEARCHERS, searcher = threadIdx.x % SEARCHERS;
@@ -262,7 +262,7 @@ __global__ void merge_intervals(GLOBAL const uint64 *__restrict__ keys,
     if (COUNT && compared)
         atomicAdd(comparisons, compared);
 
-    /* One stretch rising from the front, the other falling to the end: bitonic. */
+    /* One interval rising from the front, the other falling to the end: bitonic. */
     unsigned from_first = least[1] - least[0], from_second = upto - before - from_first;
     first += least[0];
     second += before - least[0];

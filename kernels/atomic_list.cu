@@ -1,6 +1,6 @@
 /* Linked cell lists in one pass: every particle exchanges itself with the head of its cell.
-   The modern successor of the iterative bucket sort, once scatter could be atomic.
-   One thread a particle; heads are -1 beforehand. */
+   The modern successor of the iterative bucket sort, made possible by atomics. One thread per
+   particle; heads are initialised to -1. */
 
 __global__ void push_front(GLOBAL const int *__restrict__ cell_of, GLOBAL int *__restrict__ head,
                            GLOBAL int *__restrict__ next, int particles)

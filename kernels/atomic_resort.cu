@@ -1,9 +1,9 @@
-/* Re-sort of linked lists with atomics: find what moved, take it out of the lists it left, push it
-   to the front of the lists it goes to. The modern counterpart of Rozen et al. 2008, section 2.2. */
+/* Re-sort of linked lists with atomics: find the movers, unlink them from their old lists, and push
+   them to the front of their new lists. The modern counterpart of Rozen et al. 2008, section 2.2. */
 #include "common/unlink.h"
 
-/* List the movers and, once each, the lists that they leave. BLOCK threads a block, ITEMS
-   particles a thread; a block takes its places in the two lists at once.
+/* List the movers, and their old lists once each. BLOCK threads per block, ITEMS particles per
+   thread; a block reserves its space in both arrays at once.
 
    listed_in: the cell whose list holds each particle.
    is_touched: zeros, shape (cells). counts: zeros; on return the lengths of movers and touched. */
@@ -44,7 +44,7 @@ __global__ void find_movers(GLOBAL const int *__restrict__ cell_of,
     }
 }
 
-/* Repair the lists that particles left. Any number of blocks. */
+/* Unlink the movers from their old lists. Any number of blocks. */
 __global__ void mend_lists(GLOBAL const int *__restrict__ cell_of, GLOBAL int *head, GLOBAL int *next,
                            GLOBAL int *is_touched, GLOBAL const int *counts,
                            GLOBAL const int *__restrict__ touched)

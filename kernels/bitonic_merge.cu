@@ -1,6 +1,6 @@
 /* Merges of sorted tiles of 64-bit keys into one sorted sequence: the part of a bitonic merge sort
    (Batcher 1968) whose strides are too long for shared memory, for any number of keys.
-   One thread a comparator, BLOCK threads a block, tiles of TILE keys. */
+   One thread per comparator, BLOCK threads per block, tiles of TILE keys. */
 #include "common/bitonic.h"
 
 /* First step of merging two sorted halves of `size` keys: compare mirror images. */

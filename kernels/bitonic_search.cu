@@ -1,6 +1,6 @@
 /* Bitonic merge sort of (cell, particle) pairs (Batcher 1968), any number of them: indices past
-   the last pair act as infinite keys and are skipped. The tiles of TILE keys; the merges past a
-   tile are in bitonic_merge.cu, the cells' starts in sorted_keys.cu. BLOCK threads a block. */
+   the last pair act as infinite keys and are skipped. This file sorts tiles of TILE keys; merges
+   beyond a tile are in bitonic_merge.cu, cell starts in sorted_keys.cu. BLOCK threads per block. */
 
 #include "common/bitonic.h"
 

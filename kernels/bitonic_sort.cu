@@ -1,10 +1,10 @@
 /* Bitonic merge sort of 32-bit keys (Batcher 1968). A key carries its index in the lower half of
-   a 64-bit word, which makes the sort stable. Merges past a tile are in bitonic_merge.cu. */
+   a 64-bit word, which makes the sort stable. Merges beyond a tile are in bitonic_merge.cu. */
 
 #include "common/bitonic.h"
 #include "common/sort_keys.h"
 
-/* VALUES: the words of a value, 0, 1 or 4. */
+/* VALUES: words per value, 0, 1 or 4. */
 #if VALUES == 4
 typedef uint4 Value;
 #else
@@ -26,7 +26,7 @@ __global__ void sort_tiles(GLOBAL const Key *__restrict__ keys, GLOBAL uint64 *_
             words[begin + k] = tile[AT(k)];
 }
 
-/* Write the keys, and the value of each where there are any. */
+/* Write the keys, and their values if there are any. */
 __global__ void unpack(GLOBAL const uint64 *__restrict__ words, GLOBAL const Value *__restrict__ values,
                        GLOBAL Key *__restrict__ sorted_keys,
                        GLOBAL Value *__restrict__ sorted_values, int size)

@@ -1,7 +1,7 @@
-/* Neighbours of each particle by testing all others, in tiles that a block shares (Nyland,
-   Harris and Prins, Fast N-body simulation with CUDA, GPU Gems 3 (2007), chapter 31). One thread
-   a particle, BLOCK threads a block and particles a tile. PERIODIC is 0 for boxes that are open
-   along every axis. The nearest image counts: a periodic axis is at least three cutoffs long. */
+/* Neighbours of each particle by testing all others, in tiles shared by a block (Nyland,
+   Harris and Prins, Fast N-body simulation with CUDA, GPU Gems 3 (2007), chapter 31). One thread per
+   particle, BLOCK threads per block and particles per tile. PERIODIC is 0 for boxes that are open along
+   every axis. Only the nearest image counts: a periodic axis is at least three cutoffs long. */
 #include "common/grid.h"
 
 __global__ void count_all(GLOBAL const float4 *__restrict__ positions, GLOBAL const Grid *__restrict__ grid,
@@ -19,7 +19,7 @@ __global__ void count_all(GLOBAL const float4 *__restrict__ positions, GLOBAL co
         for (int k = 0; k < inside; ++k) {
             float dx = tile[k].x - p.x, dy = tile[k].y - p.y, dz = tile[k].z - p.z;
 #if PERIODIC
-            /* The image nearer than half a box; its shift has the same size from either side. */
+            /* The nearest image; the shift has the same magnitude from either side. */
             if (grid->periodic[0] && fabsf(dx) > 0.5f * grid->size[0])
                 dx += dx < 0.0f ? grid->size[0] : -grid->size[0];
             if (grid->periodic[1] && fabsf(dy) > 0.5f * grid->size[1])
@@ -31,7 +31,7 @@ __global__ void count_all(GLOBAL const float4 *__restrict__ positions, GLOBAL co
         }
         __syncthreads();
     }
-    /* It met itself, too. */
+    /* Without the particle itself. */
     if (i < particles)
         counts[i] = found - 1;
 }

@@ -1,11 +1,11 @@
-/* Re-sort of the bucket sort's lists (Rozen, Boryczko, Alda 2008, section 2.2): elements that are
-   in the wrong bucket are taken out of their lists and sorted in again; the rest stays.
+/* Re-sort of the bucket sort's lists (Rozen, Boryczko, Alda 2008, section 2.2): elements in the wrong
+   bucket are unlinked and inserted again; the others stay.
 
-   `unlink_lists` is the paper's scan, one thread a list; the rounds of bucket_sort.cu follow it.
-   `resident_resort` does all of it in one launch and walks only lists that something left. */
+   `unlink_lists` is the paper's scan, one thread per list, followed by the rounds of bucket_sort.cu.
+   `resident_resort` does everything in one launch and traverses only lists that lost an element. */
 #include "common/unlink.h"
 
-/* Scan each list, take out what moved, and count it. */
+/* Scan each list, unlink the movers, and count them. */
 __global__ void unlink_lists(GLOBAL const int *__restrict__ cell_of, GLOBAL int *head,
                              GLOBAL int *next, GLOBAL int *moved, int buckets)
 {
@@ -24,7 +24,7 @@ __global__ void unlink_lists(GLOBAL const int *__restrict__ cell_of, GLOBAL int 
         atomicAdd(moved, moved_from_block);
 }
 
-/* Clear the visited flag of what moved. */
+/* Clear the visited flags of the movers. */
 __global__ void clear_moved(GLOBAL const int *__restrict__ cell_of,
                             GLOBAL const int *__restrict__ listed_in,
                             GLOBAL int *__restrict__ visited, int elements)
@@ -39,17 +39,17 @@ __global__ void clear_moved(GLOBAL const int *__restrict__ cell_of,
 #ifdef RESIDENT_THREADS /* CUDA only */
 #include "common/meet.h"
 
-#define AT_ONCE 4 /* elements whose loads a thread has in flight */
+#define AT_ONCE 4 /* elements that a thread loads at once */
 
-/* The whole re-sort in one launch, over a grid that is resident as a whole. Each warp owns an
-   equal stretch of the elements and keeps its movers, and the lists it has to repair, in its
-   stretch of `movers` and `touched`.
+/* The whole re-sort in one launch, with all blocks resident. Each warp owns an equal range of the
+   elements and keeps its movers, and the lists to unlink them from, in its range of `movers` and
+   `touched`.
 
    listed_in: the bucket whose list holds each element.
-   claims: shape (2, buckets), scratch: where movers meet, in turn for even and odd rounds.
+   claims: shape (2, buckets), scratch for the scatters, alternating between even and odd rounds.
    is_touched: zeros, shape (buckets); zeros again on return.
-   control: [0..2] for the meetings, -1 before the first launch; on return [3] is the number of
-   rounds, [4] the elements drawn over all of them, [5] the next pass modulo 3 (first 0). */
+   control: [0..2] for the barriers, -1 before the first launch; on return [3] is the number of rounds,
+   [4] the total number of elements drawn, [5] the next pass modulo 3 (initially 0). */
 __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     resident_resort(const int *__restrict__ cell_of, const int *__restrict__ listed_in, int *head,
                     int *next, int *claims, int *is_touched, int2 *movers, int *touched, uint64 *control,
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     const unsigned begin = min((uint64)warp * stretch, (uint64)elements);
     const unsigned owned = min(stretch, elements - begin);
 
-    /* List the movers, and once each the lists that they leave. */
+    /* List the movers, and their old lists once each. */
     unsigned moved = 0, lists = 0;
     for (unsigned base = 0; base < owned; base += 32 * AT_ONCE) {
         int bucket[AT_ONCE], was[AT_ONCE];
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     uint64 drawn = 0;
 
     if (left > 0) {
-        /* Repair the lists. */
+        /* Unlink the movers. */
         for (unsigned k = lane; k < lists; k += 32) {
             int bucket = touched[begin + k];
             unlink_movers(head, next, cell_of, bucket);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
         }
         meet(control, left_in_block, pass++, moved);
 
-        /* Movers come before the list they find, and scatter to the even claims. */
+        /* Movers link to the present head of their list, and scatter to the even claims. */
         for (unsigned k = lane; k < moved; k += 32) {
             int2 element = movers[begin + k];
             next[element.x] = head[element.y];
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
         drawn += left;
         int *now = claims + (size_t)(round % 2) * buckets;
         int *coming = claims + (size_t)((round + 1) % 2) * buckets;
-        /* Winners become heads; losers come before them and claim again. */
+        /* Winners become heads; losers link to them and claim again. */
         unsigned kept = 0;
         for (unsigned k = 0; k < moved; k += 32) {
             int2 element;

@@ -1,16 +1,16 @@
 /* Iterative bucket sort (Rozen, Boryczko, Alda 2008, Listing 1).
 
-   Every element that is in no list yet writes itself to the head of its bucket, and one write
-   of those to the same bucket survives. The survivor is in its list; the others note it as
-   their next element and try again. Lists grow at the front, one element a round.
+   Every element that is in no list yet writes itself to the head of its bucket, and one of the
+   writes to a bucket survives. The survivor is in the list; the others store it as their next
+   element and try again. Lists grow at the front, one element per round.
 
-   `scatter` and `link_elements` are the two loops of the listing, one thread an element, once a round
-   with the host's end test between them; elements are cut into equal parts (section 2.1), and
-   `active` has a bit for each part that takes part. `resident_sort` holds the rounds on the
-   device. */
+   `scatter` and `link_elements` are the two loops of the listing, one thread per element, launched
+   once per round with the host's end test between them; elements are split into equal parts
+   (section 2.1), and `active` has a bit for each active part. `resident_sort` holds the rounds on
+   the device. */
 
-/* Lines 6 to 9: put unvisited elements into the heads, and count them part by part: what the
-   occlusion queries of the paper counted. Grid: blocks_per_part * parts blocks. */
+/* Lines 6 to 9: write unvisited elements to the heads, and count them by part, as the paper does
+   with occlusion queries. Grid: blocks_per_part * parts blocks. */
 __global__ void scatter(GLOBAL const int *__restrict__ cell_of, GLOBAL const int *__restrict__ visited,
                         GLOBAL int *head, GLOBAL int *drawn, uint64 active, int blocks_per_part,
                         int part_size, int elements)
@@ -33,8 +33,8 @@ __global__ void scatter(GLOBAL const int *__restrict__ cell_of, GLOBAL const int
 }
 
 /* Lines 12 to 17: mark the elements that are heads as visited; the others point to the head.
-   A part that joins in the next round must be linked in this one: an element that wins its
-   first round needs the head before it, or the tail of its list would be lost. */
+   A part that becomes active in the next round must be linked in this one: an element that wins its
+   first round needs the previous head, or the tail of its list would be lost. */
 __global__ void link_elements(GLOBAL const int *__restrict__ cell_of, GLOBAL int *__restrict__ visited,
                      GLOBAL const int *__restrict__ head, GLOBAL int *__restrict__ next,
                      uint64 active, int blocks_per_part, int part_size, int elements)
@@ -66,18 +66,18 @@ __device__ __forceinline__ void settle_heads(int *heads, const int *next, int bu
     }
 }
 
-/* The whole sort in one launch, over a grid that is resident as a whole. Each warp owns an equal
-   stretch of the elements. Heads are double-buffered by the parity of the round: an element that
-   lost reads one buffer and at once scatters to the other, which saves the second barrier a round.
-   Only elements that are not done cost anything.
+/* The whole sort in one launch, with all blocks resident. Each warp owns an equal range of the
+   elements. Heads are double-buffered by the parity of the round: an element that lost reads one
+   buffer and immediately scatters to the other, which saves a second barrier per round. Only
+   unfinished elements cost time.
 
-   control: -1, shape (5); [0..2] for the meetings; on return [3] is the number of rounds, [4]
-   the elements drawn over all of them.
+   control: -1, shape (5); [0..2] for the barriers; on return [3] is the number of rounds, [4] the
+   total number of elements drawn.
    heads: -1, shape (2, buckets); on return the first half holds the heads.
 
-   SLOTS > 0: a thread keeps its elements in SLOTS sets of registers; for up to SLOTS elements a
-   resident thread. SLOTS = 0: a warp keeps its unvisited elements as a list of (element, bucket)
-   in `unvisited`, shape (elements), and closes it up every round. */
+   SLOTS > 0: a thread keeps its elements in SLOTS sets of registers; for up to SLOTS elements per
+   resident thread. SLOTS = 0: a warp keeps its unvisited elements as a list of (element, bucket) in
+   `unvisited`, shape (elements), and compacts it every round. */
 __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     resident_sort(const int *__restrict__ cell_of, int *heads, int *next, int2 *unvisited,
                   uint64 *control, int elements, int buckets)
@@ -118,10 +118,10 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
         int *now = heads + (size_t)(round % 2) * buckets;
         int *coming = heads + (size_t)((round + 1) % 2) * buckets;
 
-        /* Link against this round's heads: winners are done, losers come after the winner and
-           scatter to the coming round's heads. */
+        /* Link to this round's heads: winners are done, losers precede the winner in the list and
+           scatter to the next round's heads. */
 #if SLOTS
-        /* Only the last winner before an element's own turn is its next: write that one. */
+        /* The last winner before an element itself wins is its next element: write only that. */
         if (left_in_warp > 0) {
             int winner[SLOTS];
 #pragma unroll
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
             int2 element;
             bool lost = false;
             if (k + lane < left_in_warp) {
-                /* The first round's list is all elements. */
+                /* In the first round, the list is all elements. */
                 element = round > 0 ? unvisited[begin + k + lane]
                                     : make_int2(begin + k + lane, cell_of[begin + k + lane]);
                 int winner = now[element.y];

@@ -1,32 +1,32 @@
-/* Counting sort of particles by cell in two levels, for inputs larger than the cache. Plainly:
+/* Two-level counting sort of particles by cell, for inputs larger than the cache. The plain version:
 
        for each tile of positions:  counting sort of its particles by bucket, with i
        for each bucket:             counting sort of its particles, of all tiles, by cell
 
-   Both happen in shared memory. A scattered write of a part of a memory sector costs as much as the sector. So
-   a block of the first level writes its tile where it read it, with where each bucket begins in it, and one of
-   the second level gathers a bucket's run of each tile and writes the bucket in order. The fourth float, which
-   means nothing, carries i; it is 0 in the answer.
+   Both happen in shared memory. A scattered write of part of a memory sector costs as much as the whole sector. So a
+   block of the first level writes its tile in place, with the start of each bucket in it; one of the second level
+   gathers a bucket's runs from all tiles and writes the bucket in order. The fourth float, which is unused, carries i;
+   it is 0 in the answer.
 
-   A bucket is a range of cells: the bucket of a cell is the upper word of cell * scale. Buckets of more than
-   BLOCK * ITEMS particles ("large") do not fit: they are counted and scattered through global memory.
+   A bucket is a range of cells: the bucket of a cell is the upper word of cell * scale. Buckets of more than BLOCK *
+   ITEMS particles ("large") do not fit: they are counted and scattered through global memory.
 
-   TILE_BLOCK, BLOCK: threads a block of the first and the second level, multiples of 32; TILE_ITEMS, ITEMS:
-   particles a thread; TILE_BLOCKS, BLOCKS: blocks a multiprocessor. WIDTH, a multiple of 4 BLOCK, no fewer than
-   the cells of a bucket. A tile has fewer than 2^16 particles. GROUP: buckets whose runs in a tile lie together.
-   SHARED_BYTES: of sort_tiles 16 TILE + 4 (buckets + 1), of sort_buckets 16 MOST + 4 (WIDTH + 32), of
+   TILE_BLOCK, BLOCK: threads per block of the first and the second level, multiples of 32; TILE_ITEMS, ITEMS:
+   particles per thread; TILE_BLOCKS, BLOCKS: blocks per multiprocessor. WIDTH: at least the cells of a bucket, a
+   multiple of 4 BLOCK. A tile has fewer than 2^16 particles. GROUP: buckets whose runs in a tile are contiguous.
+   SHARED_BYTES: for sort_tiles 16 TILE + 4 (buckets + 1), of sort_buckets 16 MOST + 4 (WIDTH + 32), of
    scatter_large 4 MOST. */
 #include "common/block_sum.h"
 #include "common/grid.h"
 
 #define TILE (TILE_BLOCK * TILE_ITEMS)
 #define MOST (BLOCK * ITEMS)
-#define KEPT_RUNS (3 * MOST) /* in what the positions of a bucket take, beside a word for each */
-#define IN_THREAD (WIDTH / BLOCK) /* cells that a thread sums up */
-/* Where the runs of a group begin in a tile, and where the last one ends. */
+#define KEPT_RUNS (3 * MOST) /* in the space of a bucket's positions, next to one word per particle */
+#define IN_THREAD (WIDTH / BLOCK) /* cells per thread in the scan */
+/* Starts of the runs of a group in a tile, and the end of the last. */
 #define RUNS(tile, group) (((group) * (size_t)tiles + (tile)) * (GROUP + 1))
-#define PIECE (8 * MOST) /* particles of a large bucket that a block moves, about */
-#define NOT_FIRST ((int)0x80000000) /* a slot whose run begins before it */
+#define PIECE (8 * MOST) /* approximate particles of a large bucket per block */
+#define NOT_FIRST ((int)0x80000000) /* a slot whose run begins at or before it */
 
 #ifdef __CUDACC__
 #define OCCUPANCY(threads, blocks) __launch_bounds__(threads, blocks)
@@ -34,7 +34,7 @@
 #define OCCUPANCY(threads, blocks)
 #endif
 
-/* A load that brings its 128 bytes into the cache: the neighbours are of the same run, or of the next bucket's. */
+/* A load that caches the whole 128-byte line: its neighbours are of the same run, or of the next bucket's. */
 #ifdef __CUDACC__
 __device__ __forceinline__ float4 load_line(const float4 *address)
 {
@@ -57,20 +57,20 @@ __device__ __forceinline__ unsigned cell_at(GLOBAL const Grid *grid, float4 p)
     return cell_number(grid, cell_along(grid, 0, p.x), cell_along(grid, 1, p.y), cell_along(grid, 2, p.z));
 }
 
-/* The same of a grid whose numbers are arguments of the kernel, which CUDA need not load for each particle. */
+/* The same for a grid passed by value in kernel arguments, which CUDA need not load for each particle. */
 #define CELL_AT(p)                                                          \
     (unsigned)((cell_of_axis(low_z, inverse_z, cells_z, p.z) * cells_y +    \
                 cell_of_axis(low_y, inverse_y, cells_y, p.y)) * cells_x +   \
                cell_of_axis(low_x, inverse_x, cells_x, p.x))
 
-/* The first cell of a bucket: the least whose product with `scale` reaches it. */
+/* The first cell of a bucket: the smallest whose product with `scale` reaches it. */
 __device__ __forceinline__ int first_cell_of(unsigned bucket, unsigned scale, int cells)
 {
     const uint64 first = (((uint64)bucket << 32) + scale - 1) / scale;
     return first < (uint64)cells ? (int)first : cells;
 }
 
-/* Where a run begins in its tile, and how many particles it has in the upper half. */
+/* The start of a run in its tile, with its length in the upper half. */
 __device__ __forceinline__ unsigned run_of(GLOBAL const unsigned short *runs, int tile, int bucket, int tiles)
 {
     GLOBAL const unsigned short *const own = runs + RUNS(tile, bucket / GROUP) + bucket % GROUP;
@@ -78,14 +78,14 @@ __device__ __forceinline__ unsigned run_of(GLOBAL const unsigned short *runs, in
     return (own[1] - first) << 16 | first;
 }
 
-/* Number of pieces of a bucket that is too large for a block: one for each BLOCK tiles. */
+/* The number of pieces of a bucket that is too large for a block: the same number for each BLOCK tiles. */
 __device__ __forceinline__ int pieces_of(int size, int groups)
 {
     return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
 }
 
-/* Where each bucket begins, and how many pieces the large ones before it have. By one block. Leaves zeros in
-   `sizes` for the next launch; behind those of buckets it counts blocks in CUDA. */
+/* Compute the start of each bucket, and the number of pieces of the large ones before it. One block. Zeroes `sizes`
+   for the next launch; after the buckets' sizes it holds the count of finished blocks in CUDA. */
 __device__ __forceinline__ void place(GLOBAL int *sizes, GLOBAL int *begin, GLOBAL int *pieces, int particles,
                                       int buckets, int tiles, LOCAL int *sums, int threads)
 {
@@ -114,7 +114,7 @@ __device__ __forceinline__ void place(GLOBAL int *sizes, GLOBAL int *begin, GLOB
     }
 }
 
-/* Turn the counts of a tile's buckets, and of what is past its end, into where each begins in it. */
+/* Turn the counts of a tile's buckets, and of slots past its end, into their starts in the tile. */
 __device__ __forceinline__ void sum_counts(LOCAL int *count, int buckets, LOCAL int *sums)
 {
     const int each = buckets / TILE_BLOCK + 1, lowest = threadIdx.x * each;
@@ -130,7 +130,7 @@ __device__ __forceinline__ void sum_counts(LOCAL int *count, int buckets, LOCAL 
     }
 }
 
-/* Keep where each bucket begins in this tile; sizes[b] += its particles of bucket b. */
+/* Store the start of each bucket in this tile; sizes[b] += its particles of bucket b. */
 __device__ __forceinline__ void keep_runs(LOCAL const int *first, GLOBAL int *sizes, GLOBAL unsigned short *runs,
                                           int buckets, int tiles)
 {
@@ -147,7 +147,7 @@ __device__ __forceinline__ void keep_runs(LOCAL const int *first, GLOBAL int *si
 }
 
 #ifdef __CUDACC__
-/* Whether all other blocks have added to `sizes`. By one thread, when its block has. */
+/* Whether all other blocks have added to `sizes`. Called by one thread after its own block has. */
 __device__ __forceinline__ int comes_last(int *sizes, int buckets, int tiles)
 {
     __threadfence();
@@ -166,14 +166,14 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     SHARED_VECTORS(vectors);
     __shared__ int sums[TILE_BLOCK];
     LOCAL float4 *const staged = (LOCAL float4 *)vectors;
-    LOCAL int *const count = (LOCAL int *)(vectors + TILE); /* of a bucket's particles, then its first slot */
+    LOCAL int *const count = (LOCAL int *)(vectors + TILE); /* number of particles of a bucket, then its first slot */
     const size_t first = blockIdx.x * (size_t)TILE;
     const int in_tile = (int)min((size_t)TILE, (size_t)particles - first);
 
     for (int b = threadIdx.x; b <= buckets; b += TILE_BLOCK)
         count[b] = 0;
     __syncthreads();
-    unsigned ranks[TILE_ITEMS]; /* bucket and rank in it; past the end, of a bucket more */
+    unsigned ranks[TILE_ITEMS]; /* bucket and rank in it; past the end, of an extra bucket */
     float4 p[TILE_ITEMS]; /* first, so that their loads overlap */
     if (in_tile) {
 #pragma unroll
@@ -200,7 +200,7 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     }
     __syncthreads();
 #ifdef __CUDACC__
-    __shared__ int is_last; /* published while this block writes */
+    __shared__ int is_last; /* known while this block writes */
     if (threadIdx.x == 0)
         is_last = comes_last(sizes, buckets, tiles);
 #endif
@@ -216,7 +216,7 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
 #endif
 }
 
-/* Place the buckets on devices where the blocks of sort_tiles cannot determine which of them is last. */
+/* Place the buckets if the blocks of sort_tiles cannot tell which of them is the last. */
 __global__ void OCCUPANCY(BLOCK, 1)
     place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
                   int particles, int buckets, int tiles)
@@ -225,7 +225,7 @@ __global__ void OCCUPANCY(BLOCK, 1)
     place(sizes, begin, pieces, particles, buckets, tiles, sums, BLOCK);
 }
 
-/* Count the particles of large buckets by cell, and keep the count before each: its rank; -1 of others. */
+/* Count the particles of large buckets by cell, and store the previous count, a particle's rank; -1 for others. */
 __global__ void rank_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
                            unsigned scale, GLOBAL const int *__restrict__ begin,
                            GLOBAL const int *__restrict__ pieces, GLOBAL int *__restrict__ counts,
@@ -244,7 +244,7 @@ __global__ void rank_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL
         }
         int before = -1;
 #ifdef __CUDACC__
-        /* One addition for the lanes of a cell: many particles of few cells would queue up. */
+        /* One addition for all lanes with the same cell: atomics on few cells would serialise. */
         const unsigned same = __match_any_sync(0xffffffffu, cell), lane = threadIdx.x % 32;
         const int leader = __ffs(same) - 1;
         if (lane == leader && cell >= 0)
@@ -261,8 +261,7 @@ __global__ void rank_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL
     }
 }
 
-/* The place of a bucket's particle, from those of the first of each run and of each 32nd slot. In CUDA, for whole
-   warps. */
+/* The index of a bucket's particle, from the starts of runs and every 32nd slot. In CUDA, called by whole warps. */
 __device__ __forceinline__ int place_of(LOCAL const int *beyond, int slot)
 {
 #ifdef __CUDACC__
@@ -277,7 +276,7 @@ __device__ __forceinline__ int place_of(LOCAL const int *beyond, int slot)
 #endif
 }
 
-/* The bucket of a piece: the last that no more pieces lie before than this one; those have pieces. */
+/* The bucket of a piece: the last bucket with at most `piece` pieces before it. */
 __device__ __forceinline__ int bucket_of_piece(GLOBAL const int *pieces, int buckets, int piece)
 {
     int bucket = 0;
@@ -291,7 +290,7 @@ __device__ __forceinline__ int bucket_of_piece(GLOBAL const int *pieces, int buc
     return bucket;
 }
 
-/* Sort a bucket by cell; of a large one, where its cells start. Leaves zeros in `counts`. */
+/* Sort a bucket by cell; for a large one, only compute its cell starts. Zeroes `counts`. */
 __global__ void OCCUPANCY(BLOCK, BLOCKS)
     sort_buckets(GLOBAL const float4 *__restrict__ partitioned, float low_x, float low_y, float low_z, float inverse_x,
                  float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
@@ -302,10 +301,10 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
     SHARED_VECTORS(vectors);
     __shared__ int sums[BLOCK];
     LOCAL float4 *const staged = (LOCAL float4 *)vectors;
-    LOCAL int *const beyond = (LOCAL int *)vectors; /* before: place less slot, where a run begins */
+    LOCAL int *const beyond = (LOCAL int *)vectors; /* before: index minus slot at the start of a run */
     LOCAL unsigned *const own_runs = (LOCAL unsigned *)(beyond + MOST);
     LOCAL int4 *const quads = vectors + MOST;
-    LOCAL int *const count = (LOCAL int *)quads; /* by cell, then starts; the last ones of no cell */
+    LOCAL int *const count = (LOCAL int *)quads; /* counts by cell, then starts; the last ones are of no cell */
     const int bucket = blockIdx.x, first = begin[bucket], size = begin[bucket + 1] - first;
     const int cell = first_cell_of(bucket, scale, cells), width = first_cell_of(bucket + 1, scale, cells) - cell;
     const int is_large = size > MOST, here = is_large ? 0 : size; /* particles that are sorted here */
@@ -384,8 +383,8 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
     }
 }
 
-/* Send each particle of a large bucket to its cell's start plus its rank. A block takes a part of a bucket's runs
-   of BLOCK tiles, so that what blocks write together lies together. */
+/* Move each particle of a large bucket to its cell's start plus its rank. A block takes a part of a bucket's runs in
+   BLOCK tiles, so that concurrent blocks write to nearby addresses. */
 __global__ void OCCUPANCY(BLOCK, 2 * BLOCKS)
     scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
                   GLOBAL const unsigned short *__restrict__ runs, GLOBAL const int *__restrict__ pieces,

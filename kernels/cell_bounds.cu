@@ -1,6 +1,6 @@
-/* Where each cell starts in a sorted list of cell ids, and the positions in that order.
-   After "Some GPU-based algorithms" (slides, ReorderParticlesAndFindCellBoundaries): one thread a
-   particle, which sees the key before its own through shared memory. BLOCK threads a block. */
+/* Cell starts in a sorted list of cell ids, and the positions in that order.
+   After "Some GPU-based algorithms" (slides, ReorderParticlesAndFindCellBoundaries): one thread per
+   particle, which reads the preceding key from shared memory. BLOCK threads per block. */
 
 #define LONG_GAP 32
 #define MAX_LONG_GAPS 64
@@ -15,7 +15,7 @@ __global__ void cell_bounds(GLOBAL const int *__restrict__ sorted_cells,
     __shared__ int gap_from[MAX_LONG_GAPS], gap_to[MAX_LONG_GAPS], gap_value[MAX_LONG_GAPS];
     unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
 
-    /* The thread behind the last particle closes the list: its key is the number of cells. */
+    /* The thread after the last particle ends the list: its key is the number of cells. */
     int key = slot < particles ? sorted_cells[slot] : cells;
     keys[threadIdx.x + 1] = key;
     if (threadIdx.x == 0) {
@@ -24,8 +24,8 @@ __global__ void cell_bounds(GLOBAL const int *__restrict__ sorted_cells,
     }
     __syncthreads();
 
-    /* Cells after the key before, up to and with this key, start here. Few at a time is the
-       rule; a long stretch of empty cells is left to the whole block. */
+    /* Cells after the preceding key, up to and including this key, start here. Usually these are
+       few; a long range of empty cells is left to the whole block. */
     if (slot <= particles) {
         int from = keys[threadIdx.x] + 1;
         int gap = MAX_LONG_GAPS;

@@ -1,4 +1,4 @@
-/* Cell ids of particles (Rozen et al. 2008, section 2.3). One thread a particle. */
+/* Cell ids of particles (Rozen et al. 2008, section 2.3). One thread per particle. */
 #include "common/grid.h"
 
 __global__ void cell_ids(GLOBAL const float4 *__restrict__ positions, GLOBAL int *__restrict__ cell_of,

@@ -1,20 +1,20 @@
-/* A fluid whose density is held by constraints (Bodin, Lacoursiere and Servin 2012), matrix-free.
+/* A fluid with density constraints (Bodin, Lacoursiere and Servin 2012), matrix-free.
 
-   In the plain version a step is, with s_ij = m dW/dr / r < 0 and d_ij = x_i - x_j:
+   In the plain version, a step is as follows, with s_ij = m dW/dr / r < 0 and d_ij = x_i - x_j:
 
      g_i = rho_i - 1
      solve   r = (4 Y / h) g - Y G v + G v' - S x <= 0, x >= 0, r x = 0   for x = -lambda / m
      v'_i = walls(v_i + h a_i - sum_j (x_i + x_j) s_ij d_ij),  (G w)_i = sum_j s_ij d_ij . (w_i - w_j)
      x_i += h v'_i
 
-   where x is the pressure times h, and `walls` cuts velocities that lead through a wall. See
-   gpubench/physics/constraint.py. Nothing of G is stored: both products go through the neighbours
-   that `list` notes. A point is a place and, in w, the number that a product takes.
+   where x is the pressure times h, and `walls` clips velocities that lead through a wall. See
+   gpubench/physics/constraint.py. G is not stored: both products iterate over the neighbour list of
+   `list`. A point is a position and, in w, the factor of a product.
 
    No sum depends on the order of the particles, see common/exact_sums.h. A stage of a solve has a
-   slot of numbers in `progress` (SLOT ints): maxima, and two dot products. A stage that finds its
-   residual below the limit does nothing, which leaves the next slot 0, so that all later ones do
-   nothing either. */
+   slot in `progress` (SLOT ints): maxima, and two dot products. A stage that finds its residual
+   below the limit does nothing, which leaves the next slot 0, so that all later stages do nothing
+   either. */
 #include "common/box.h"
 #include "common/exact_sums.h"
 
@@ -24,7 +24,7 @@ enum { MAX_X, MAX_W, MAX_P, MAX_U, SQUARES, PRODUCTS = SQUARES + LIMBS };
    steps since the last restore, iterations (two words), steps that did not converge, the first of
    them (two words), bits of the last and of the largest residual. */
 enum { NOW, EVALUATED, TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST };
-#define FREE 8 /* of `held`, whose bits 1, 2 and 4 say at which walls a particle is held */
+#define FREE 8 /* in `held`, whose bits 1, 2 and 4 mark the walls that hold a particle */
 
 typedef struct Liquid {
     float weight;
@@ -53,19 +53,19 @@ typedef struct Liquid {
 #define NOTE(i, k) ((int64)(k)*particles + (i))
 #endif
 
-/* A part of a dot product as a whole number; sums of all particles fit into 64 bits. */
+/* A term of a dot product as an integer; sums over all particles fit in 64 bits. */
 __device__ __forceinline__ int64 whole(float part, GLOBAL const Liquid *liquid)
 {
     return (int64)rintf(fminf(fmaxf(part, -4.0f), 4.0f) * liquid->sum_scale);
 }
 
-/* Whether the residual of a stage is small, or no number. */
+/* Whether the residual of a stage is small, or NaN. */
 __device__ __forceinline__ int is_done(GLOBAL const int *slot, GLOBAL const Liquid *liquid)
 {
     return !(total(slot + SQUARES) > liquid->limit);
 }
 
-/* Part of a density by a particle at a distance, and s_ij of a pair times -1: the cubic spline
+/* The contribution of a particle at a distance to a density, and -s_ij of a pair: the cubic spline,
    and its slope over the distance, 0 out of reach. */
 __device__ __forceinline__ float part_of_density(float r, GLOBAL const Liquid *liquid)
 {
@@ -81,7 +81,7 @@ __device__ __forceinline__ float pull(float4 d, GLOBAL const Liquid *liquid)
     return liquid->weight * (r < 0.5f ? fmaf(-18.0f, r, 12.0f) : 6.0f * gap * gap * inverse);
 }
 
-/* Note the neighbours of each particle. */
+/* List the neighbours of each particle. */
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
@@ -116,8 +116,8 @@ __global__ void note_neighbours(GLOBAL const uint4 *__restrict__ places,
     noted[i] = met;
 }
 
-/* What a step begins with: start is the velocity after viscosity and gravity, with g in w; diagonal
-   that of the matrix; x the pressures of the last step, which velocities have in w. */
+/* The initial values of a step: start is the velocity after viscosity and gravity, with g in w;
+   diagonal that of the matrix; x the pressures of the last step, which velocities have in w. */
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -169,8 +169,7 @@ __global__ void blocks(GLOBAL const uint4 *__restrict__ places,
 
 #include "common/constraint_stages.h"
 
-/* The stages as launches. before: a stage after which this one does nothing if it was done; -1 for
-   none. */
+/* The stages as launches. before: if that stage converged, this one does nothing; -1 for none. */
 __global__ void cut_pressures(SOLVE, int slot, int relaxes)
 {
     __shared__ float shared[BLOCK];
@@ -247,8 +246,8 @@ __global__ void follow_all(SOLVE, int slot)
 #define FOR_OWN for (int i = OWN; i < particles; i += (int)gridDim.x * BLOCK)
 #define MEET meet(meetings, left_in_block, pass++, 0)
 
-/* All of conjugate gradients in one launch, over a grid that is resident as a whole: as many stages
-   as the solve needs, with a meeting after each in place of a launch. meetings: see meet.h. */
+/* All of conjugate gradients in one launch, with all blocks resident: as many stages as the solve
+   needs, with a grid barrier after each instead of a launch. meetings: see meet.h. */
 __global__ void __launch_bounds__(BLOCK, RESIDENT_BLOCKS)
     solve_resident(SOLVE, uint64 *meetings, int iterations, int restart)
 {
@@ -303,7 +302,7 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT_BLOCKS)
 }
 #endif
 
-/* Note what the solve came to. */
+/* Record the result of the solve. */
 __device__ __forceinline__ void conclude(GLOBAL const int *slot, GLOBAL const Liquid *liquid,
                                          uint4 now, GLOBAL int *statistics)
 {

@@ -1,5 +1,5 @@
-/* Bring keys and values into an order that a sort of indices found. One thread a key. VALUES: the
-   words of a value, 0, 1 or 4. */
+/* Gather keys and values in the order of sorted indices. One thread per key. VALUES: words per
+   value, 0, 1 or 4. */
 #if VALUES == 4
 typedef uint4 Value;
 #else

@@ -1,10 +1,9 @@
-/* Re-sort of a counting-sorted order: only the movers pay for atomics on their new cells; what
-   stays in a cell is moved along with it. One thread a cell, over its present stretch of the
-   order. */
+/* Re-sort of a counting-sorted order: only movers need atomics on their new cells; particles that stay
+   move with their cell. One thread per cell, over its current range of the order. */
 
-/* Count what each cell will hold: its stayers at once, movers one by one.
-   counts: zeros. first: where a cell's stayers begin within the cell. rank: by place in the
-   present order, where a mover comes within its new cell; -1 for stayers. */
+/* Count the future particles of each cell: stayers all at once, movers one by one.
+   counts: zeros. first: the offset of a cell's stayers within the cell. rank: by position in the current
+   order, the offset of a mover within its new cell; -1 for stayers. */
 __global__ void count_again(GLOBAL const int *__restrict__ cell_of, GLOBAL const int *__restrict__ start,
                             GLOBAL const int *__restrict__ order, GLOBAL int *counts,
                             GLOBAL int *__restrict__ first, GLOBAL int *__restrict__ rank, int cells)
@@ -25,7 +24,7 @@ __global__ void count_again(GLOBAL const int *__restrict__ cell_of, GLOBAL const
     first[cell] = stayers > 0 ? atomicAdd(&counts[cell], stayers) : 0;
 }
 
-/* Write the new order from the present one. */
+/* Write the new order from the current one. */
 __global__ void place_again(GLOBAL const int *__restrict__ cell_of, GLOBAL const int *__restrict__ start,
                             GLOBAL const int *__restrict__ order,
                             GLOBAL const int *__restrict__ new_start,

@@ -1,11 +1,11 @@
 /* Counting sort of particles by cell: histogram with rank, scan (scan.cu), scatter.
-   BLOCK threads a block, ITEMS particles a thread, far enough apart that accesses coalesce.
-   With REORDER the positions travel in the same pass as the indices. With FROM_POSITIONS the
-   histogram computes the cells, which are given otherwise.
+   BLOCK threads per block, ITEMS particles per thread, strided so that accesses coalesce. With REORDER the
+   positions move in the same pass as the indices. With FROM_POSITIONS the histogram computes the cells,
+   which are otherwise given.
 
-   In CUDA a run of equal cells among neighbouring lanes shares one addition and the rank of its
-   first particle: otherwise nearly sorted input would queue at one address. The ranks
-   of a warp's runs lie side by side, in order. */
+   In CUDA a run of equal cells in adjacent lanes needs one addition and one rank, that of its first
+   particle: atomics of nearly sorted input would otherwise serialise. The ranks of a warp's runs are
+   stored contiguously, in order. */
 #include "common/grid.h"
 
 #if FROM_POSITIONS
@@ -19,7 +19,7 @@
 #define UP_TO_LANE (0xffffffffu >> (31 - LANE))
 #define FIRST_OF_WARP(block) ((block) * (BLOCK * ITEMS) + threadIdx.x / 32 * (32 * ITEMS))
 
-/* The lanes at which runs begin: their cell differs from the cell of the previous lane. */
+/* The lanes whose cell differs from that of the preceding lane: starts of runs. */
 __device__ __forceinline__ unsigned beginnings(int cell)
 {
     const int before = __shfl_up_sync(0xffffffffu, cell, 1);
@@ -27,7 +27,7 @@ __device__ __forceinline__ unsigned beginnings(int cell)
 }
 #endif
 
-/* Count the particles of each cell; the count before an addition is the particle's rank. */
+/* Count the particles of each cell; the previous count is the particle's rank. */
 __global__ void histogram_with_rank(GLOBAL const float4 *__restrict__ positions,
                                     GLOBAL const Grid *__restrict__ grid, GLOBAL int *__restrict__ cell_of,
                                     GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ rank,
@@ -63,7 +63,7 @@ __global__ void histogram_with_rank(GLOBAL const float4 *__restrict__ positions,
 #endif
 }
 
-/* Send each particle to its cell's start plus its rank. */
+/* Move each particle to its cell's start plus its rank. */
 __global__ void scatter_by_rank(GLOBAL const int *__restrict__ cell_of,
                                 GLOBAL const int *__restrict__ start,
                                 GLOBAL const int *__restrict__ rank, GLOBAL int *__restrict__ order,

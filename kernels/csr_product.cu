@@ -1,6 +1,6 @@
-/* Compressed rows of blocks: the k-th block of row i is at start[i] + k. With a thread a row (multiply) the
-   threads of a warp read places a row apart; with a warp a row (multiply_by_warps) neighbouring ones, and the
-   lanes that a short row leaves over idle (Bell and Garland, NVR-2008-004, section 4). */
+/* Compressed rows of blocks: the k-th block of row i is at start[i] + k. With one thread per row (multiply) the
+   threads of a warp read blocks a row apart; with one warp per row (multiply_by_warps) adjacent ones, and lanes
+   beyond a short row idle (Bell and Garland, NVR-2008-004, section 4). */
 
 #define WARP 32
 
@@ -9,7 +9,7 @@ __device__ __forceinline__ int64 place_of(int i, int k, int rows, int width, GLO
     return start[i] + k;
 }
 
-/* A thread reads half a memory sector at a time: the rest must stay in a cache until it does. */
+/* A thread reads half a memory sector at a time: the other half must stay in a cache until its turn. */
 #define STREAMED(address) (*(address))
 #include "common/block_rows.h"
 
@@ -64,7 +64,7 @@ __global__ void multiply_by_warps(GLOBAL const int *__restrict__ lengths, GLOBAL
         sums[i] = part[threadIdx.x];
 }
 
-/* Three scalars a block, the diagonal's first: what libraries for sparse matrices take. */
+/* Three scalars per block, the diagonal first: the input of sparse matrix libraries. */
 __global__ void to_scalars(GLOBAL const int64 *__restrict__ start, GLOBAL const int *__restrict__ columns,
                            GLOBAL const float4 *__restrict__ blocks, GLOBAL const float4 *__restrict__ diagonal,
                            int rows, GLOBAL int *__restrict__ scalar_start, GLOBAL int *__restrict__ scalar_columns,

@@ -1,10 +1,10 @@
 /* CUB's and Thrust's sorts of keys behind a plain C function, for ctypes: host templates, which no
    runtime compiler of kernels can call. SORT_KEY and SORT_VALUE are the types of keys and values,
-   SORT_PAIRS says whether there are values, SORT_BY is what sorts: 0 for CUB's radix sort, 1 for its
-   segmented sort, 2 for Thrust.
+   SORT_PAIRS is whether there are values, SORT_BY selects the sort: 0 for CUB's radix sort, 1 for
+   its segmented sort, 2 for Thrust.
 
    Sorts by the lowest `bits` bits, stably; segmented, between starts[i] and starts[i + 1]. With
-   null for scratch, CUB says how many bytes it needs; Thrust allocates, and sorts a copy in place.
+   null for scratch, CUB returns the bytes it needs; Thrust allocates, and sorts a copy in place.
    Returns a cudaError_t. */
 #include <cuda_runtime.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
    host templates, which no runtime compiler of kernels can call. Nothing here allocates.
 
    By predicate a record is null where keep[i] is zero; otherwise where its first float is
-   +infinity. Without scratch, functions only say in `bytes` how much they take; they return a
+   +infinity. Without scratch, functions only write the required size to `bytes`; they return a
    cudaError_t. */
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -32,8 +32,8 @@ static int select(void *scratch, size_t &bytes, bool by_predicate, const void *r
     return cub::DeviceSelect::Flagged(scratch, bytes, in, flags, out, count, items, stream);
 }
 
-/* Select into `kept`, in order, what is not null of `items` records of 1 or 4 words, and write how
-   many those are to `count`. */
+/* Select into `kept`, in order, those of `items` records of 1 or 4 words that are not null, and
+   write their number to `count`. */
 extern "C" int select_records(void *scratch, size_t *bytes, int words, int by_predicate,
                               const void *records, const int *keep, void *kept, int *count,
                               int items, cudaStream_t stream)
@@ -42,7 +42,7 @@ extern "C" int select_records(void *scratch, size_t *bytes, int words, int by_pr
     return chosen(scratch, *bytes, by_predicate, records, keep, kept, count, items, stream);
 }
 
-/* Whether the record of an index is of the half that is wanted. */
+/* Whether the record of an index belongs to the selected half. */
 struct IsOfHalf {
     const int *records, *keep, *size;
     int words, by_predicate, is_rest;
@@ -64,8 +64,8 @@ static __global__ void gather(const int *records, const int *indices, int words,
         out[w] = records[(size_t)indices[w / words] * words + w % words];
 }
 
-/* Select the records, or with `is_rest` the nulls, of the first size[0] of at most `items`: their
-   indices, then what is there. */
+/* Select the records, or with `is_rest` the nulls, of the first size[0] of at most `items`: select
+   indices, then gather. */
 extern "C" int select_indices(void *scratch, size_t *bytes, int words, int by_predicate,
                               int is_rest, const int *records, const int *keep, const int *size,
                               int *indices, int *out, int *count, int items, cudaStream_t stream)

@@ -1,18 +1,18 @@
 /* Steps of dissipative particle dynamics (Rozen et al. 2008, section 4.1; Groot and Warren 1997).
 
-   A particle is a place (x, y, z, id; see common/box.h), stored bit for bit as a float4, and a
+   A particle is a position (x, y, z, id; see common/box.h), stored bit for bit as a float4, and a
    velocity (x, y, z, species). Both sides of a pair compute its force, from the same bits and
    with the same roundings, and round it to multiples of one power of two: such sums are exact,
-   so they depend neither on the order of the neighbours nor on how these are found, and momentum
-   is conserved by the forces to the bit. Nothing is left for a compiler to contract.
+   so they depend neither on the order of the neighbours nor on how these are found, and forces
+   conserve momentum to the bit. There is no operation that a compiler could contract.
 
    ONCE: the first of a pair in the order of SortedCells computes the force, and subtracts it from
-   the other's: its negative to the bit, up to eight times the strongest force expected, as the
-   rounder is an even number of steps in the middle of a binade. `result` must be 0 before.
+   that of the other: its negative to the bit, up to eight times the strongest force expected, as
+   the rounder is an even number of steps in the middle of a binade. `result` must be 0 initially.
 
-   DEFER > 0: collect that many neighbours of a thread before their forces are computed, so that
-   a warp computes forces of all its lanes together. AHEAD: the drag has a velocity of its own.
-   One thread a particle; see common/candidates.h for the other constants. */
+   DEFER > 0: collect that many neighbours per thread before computing their forces, so that all
+   lanes of a warp compute forces together. AHEAD: the drag has its own velocities. One thread per
+   particle; see common/candidates.h for the other constants. */
 #include "common/box.h"
 #include "common/noise.h"
 
@@ -35,7 +35,7 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
 {
     float4 d = displacement(box, p, q);
     float square = square_length(d);
-    /* Particles in one place have no direction between them, and no force. */
+    /* Coincident particles have no direction between them, and no force. */
     float inverse = rsqrtf(fmaxf(square, 1e-20f));
     float weight = fmaf(-square, inverse * fluid->inverse_cutoff, 1.0f);
     int pair = __float_as_int(u.w) + __float_as_int(v.w);
@@ -54,14 +54,14 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
 #endif
 }
 
-/* Compute the forces of the neighbours that were collected. */
+/* Compute the forces of the collected neighbours. */
 #define ADD_DEFERRED                                                                               \
     for (LOCAL int *d = own; d != free; d += BLOCK) {                                              \
         int other = *d;                                                                            \
         add_force(&sum, p, u, places[other], drags[other], box, fluid, now, &result[other]);       \
     }
 
-/* Add the force of a candidate that is a neighbour, now or DEFER at a time. */
+/* Add the force of a candidate if it is a neighbour, immediately or DEFER at a time. */
 #if DEFER > 0
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -90,14 +90,15 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
 #define AFTER ((int)i)
 #endif
 
-/* A block more in a multiprocessor, for a few words of local memory outside the loops. */
+/* One more block per multiprocessor, for a few words of local memory outside the loops.
+   */
 #ifdef __CUDACC__
 #define OCCUPANCY __launch_bounds__(BLOCK, 8)
 #else
 #define OCCUPANCY
 #endif
 
-/* Force on each particle. drags: velocities that the drag sees. */
+/* Force on each particle. drags: velocities for the drag. */
 __global__ void OCCUPANCY
     forces(GLOBAL const uint4 *__restrict__ places, GLOBAL const float4 *__restrict__ drags,
            GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
@@ -128,11 +129,11 @@ __global__ void OCCUPANCY
 #endif
 }
 
-/* Leap-frog: velocity from the half step before to the half step after, then the place.
+/* Leap-frog: velocity from the previous half step to the next, then the position.
 
-   order: where each particle's state is kept, for states that stay in their order (SCATTER).
-   since: places when the lists were made, and `stale` is set once one is further from there than
-   half the skin (KEEP). fault: see `moved`. */
+   order: index of each particle's state, for states that stay in their order (SCATTER). since:
+   positions when the lists were made; `stale` is set once a particle has moved by more than half
+   the skin (KEEP). fault: see `moved`. */
 __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *velocities,
                           GLOBAL const float4 *__restrict__ force,
                           GLOBAL const int *__restrict__ order,

@@ -1,14 +1,14 @@
-/* A picture of particles: discs of pixels that hide what is behind them, by depth and speed.
+/* A picture of particles: opaque discs with depth, shaded by speed.
 
-   A pixel is a whole number: depth in its upper bits, speed in the lower SPEED_BITS, so that the
-   smallest one is the nearest, in whatever order they are drawn. It is looked at along the first axis of
-   memory, from the origin, with the third to the right and the second up. */
+   A pixel is an integer: depth in its upper bits, speed in the lower SPEED_BITS, so that the smallest is
+   the nearest, in any drawing order. The view is along the first axis of memory, from the origin, with
+   the third axis to the right and the second up. */
 #include "common/box.h"
 
 #define DEPTH_BITS (31 - SPEED_BITS)
 
-/* Draw the particles from `first` to `last`, each a disc `size` pixels wide. scale: pixels in a
-   unit of length. fastest: speed of the last shade. */
+/* Draw the particles from `first` to `last` as discs `size` pixels wide. scale: pixels per unit of
+   length. fastest: speed of the last shade. */
 __global__ void draw(GLOBAL const uint4 *__restrict__ places,
                      GLOBAL const float4 *__restrict__ velocities,
                      GLOBAL const Box *__restrict__ box, int first, int last, int width, int height,
@@ -35,7 +35,7 @@ __global__ void draw(GLOBAL const uint4 *__restrict__ places,
         }
 }
 
-/* Put a picture before another, pixel by pixel. */
+/* Merge two pictures, pixel by pixel, keeping the nearest. */
 __global__ void merge(GLOBAL int *__restrict__ picture, GLOBAL const int *__restrict__ other,
                       int pixels)
 {

@@ -1,8 +1,8 @@
-/* Block ELLPACK: one thread a row, column-major, the diagonal apart.
+/* Block ELLPACK: one thread per row, column-major, the diagonal stored separately.
 
-   The k-th block of row i is at k * rows + i, so that the threads of a warp read neighbouring places, as far as
-   the layout is wide. What a row has beyond its width follows all columns, row after row: row i's rest begins
-   at rows * width + start[i]. Nothing is truncated. */
+   The k-th block of row i is at k * rows + i, so that the threads of a warp read adjacent blocks, up to the
+   width of the layout. The excess of each row follows all columns, row by row: that of row i begins at rows *
+   width + start[i]. Nothing is truncated. */
 
 __device__ __forceinline__ int64 place_of(int i, int k, int rows, int width, GLOBAL const int64 *start)
 {
@@ -11,7 +11,7 @@ __device__ __forceinline__ int64 place_of(int i, int k, int rows, int width, GLO
 
 #include "common/block_rows.h"
 
-/* How many blocks of each row are beyond the width. */
+/* The number of blocks of each row beyond the width. */
 __global__ void count_rest(GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ rest, int rows,
                            int width)
 {

@@ -1,6 +1,5 @@
-/* Block ELLPACK whose factors come from shared memory: a block of threads first copies the stretches of the
-   vector that its rows need most. Rows in the order of their cells need nine: along x, cells that follow each
-   other hold particles that do.
+/* Block ELLPACK with factors in shared memory: a thread block first copies the stretches of the vector that
+   its rows need most. Rows in cell order need nine: consecutive cells along x hold consecutive particles.
 
    A stretch is (first column, length, place in shared memory). Columns in a stretch are stored as -1 - place
    (see `localise`), the others as they are and read from global memory. */

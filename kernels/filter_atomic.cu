@@ -1,9 +1,8 @@
-/* Stream filtering with aggregated atomics: a block counts what it keeps, takes that many places
-   of the output with one atomic addition, and writes. Blocks take their places in any order, and
-   so do the warps of a block: the order of the records is lost.
+/* Stream filtering with aggregated atomics: a block counts the records it keeps, reserves that much
+   of the output with one atomic addition, and writes. Blocks reserve in any order, and so do the
+   warps of a block: the order of the records is lost.
 
-   BLOCK threads a block, ITEMS records a thread, BLOCK apart. The counts are zero
-   beforehand. */
+   BLOCK threads per block, ITEMS records per thread, BLOCK apart. The counts are initially zero. */
 #include "common/records.h"
 
 __global__ void filter_atomic(GLOBAL const Record *__restrict__ records,
@@ -34,8 +33,8 @@ __global__ void filter_atomic(GLOBAL const Record *__restrict__ records,
 
 #pragma unroll
     for (int part = 0; part <= BOTH; ++part) {
-        /* Places within the block: a warp, or a thread where there are no warps, adds what it
-           keeps to the block's count at once. */
+        /* Offsets within the block: a warp, or a thread if there are no warps, adds its number of
+           kept records to the block's count at once. */
         int total = 0;
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
@@ -58,7 +57,7 @@ __global__ void filter_atomic(GLOBAL const Record *__restrict__ records,
         int offset = atomicAdd(&by_block[part], total);
 #endif
 
-        /* Places in the output. */
+        /* Offsets in the output. */
         __syncthreads();
         if (threadIdx.x == 0)
             block_offset[part] = atomicAdd(part ? rest_count : count, by_block[part]);

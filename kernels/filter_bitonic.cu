@@ -1,9 +1,9 @@
-/* Stream filtering by bitonic sort on the null flag (Buck and Purcell 2004, the method that Horn
-   2005, section 36.1 compares itself with).
+/* Stream filtering by bitonic sort on the null flag (Buck and Purcell 2004, the baseline of Horn
+   2005, section 36.1).
 
    A record's key has its null flag in the upper half and its index in the lower, so that the
-   sort is stable; records are gathered once the keys are in order. The merges past a tile are
-   in bitonic_merge.cu. BLOCK threads a block, tiles of TILE keys. Of `places` keys those past the
+   sort is stable; records are gathered once the keys are in order. Merges beyond a tile are in
+   bitonic_merge.cu. BLOCK threads per block, tiles of TILE keys. Of `places` keys, those past the
    last record come last. */
 #include "common/bitonic.h"
 #include "common/records.h"
@@ -27,8 +27,8 @@ __global__ void sort_tiles(GLOBAL const Record *__restrict__ records,
             keys[begin + k] = tile[AT(k)];
 }
 
-/* Gather the records whose keys come before those of the nulls. Their number is where the nulls
-   begin: known to the last record, or to the first null where there is no record. */
+/* Gather the records, whose keys precede those of the nulls. Their number is the index of the first
+   null, found by the last record, or by the first null if there is no record. */
 __global__ void gather(GLOBAL const Record *__restrict__ records,
                        GLOBAL const uint64 *__restrict__ keys, GLOBAL Record *__restrict__ kept,
                        GLOBAL int *__restrict__ count, int places)

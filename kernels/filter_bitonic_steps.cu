@@ -1,12 +1,12 @@
-/* Stream filtering by bitonic sort as on the cards of 2004: one launch for each step of the
-   network, in which every record moves whole from one buffer to the other (Buck and Purcell 2004;
-   Horn 2005, section 36.1). BLOCK threads a block, one thread a record.
+/* Stream filtering by bitonic sort as on the GPUs of 2004: one launch for each step of the network,
+   in which every record moves from one buffer to the other (Buck and Purcell 2004; Horn 2005,
+   section 36.1). BLOCK threads per block, one thread per record.
 
-   A step compares records i and i ^ mask, both with one thread: the record that is no null goes
-   to the lower place. The first step of a stage mirrors halves (mask 2^k - 1) and the others
-   have one bit, so all compare in the same direction, and places past the last record behave as
-   nulls that stay where they are. Equal flags may cross: the order of the records is lost.
-   With PREDICATE the flags travel with the records. */
+   A step compares records i and i ^ mask in each of their threads: the record that is not null goes
+   to the lower index. The first step of a stage mirrors halves (mask 2^k - 1) and the others have
+   one bit, so all compare in the same direction, and indices past the last record behave as nulls
+   that never move. Records with equal flags may swap: their order is lost. With PREDICATE the flags
+   move with the records. */
 #include "common/records.h"
 
 __global__ void compare_step(GLOBAL const Record *__restrict__ records,
@@ -30,7 +30,7 @@ __global__ void compare_step(GLOBAL const Record *__restrict__ records,
 #endif
 }
 
-/* The number of records is where the nulls begin. */
+/* The number of records is the index of the first null. */
 __global__ void count_records(GLOBAL const Record *__restrict__ records,
                               GLOBAL const int *__restrict__ keep, GLOBAL int *__restrict__ count,
                               GLOBAL const int *__restrict__ size, int most)
@@ -45,7 +45,7 @@ __global__ void count_records(GLOBAL const Record *__restrict__ records,
 }
 
 #if BOTH
-/* The nulls are where the records end. */
+/* The nulls begin at the end of the records. */
 __global__ void copy_rest(GLOBAL const Record *__restrict__ kept, GLOBAL const int *__restrict__ count,
                           GLOBAL Record *__restrict__ rest, GLOBAL int *__restrict__ rest_count,
                           GLOBAL const int *__restrict__ size, int most)

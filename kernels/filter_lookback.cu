@@ -1,11 +1,11 @@
-/* Stream filtering in a single pass: count the records of a tile that are kept, find how many the
-   tiles before it keep by decoupled look-back (Merrill and Garland 2016), and write them, in
+/* Stream filtering in a single pass: count the kept records of a tile, find the total of the
+   preceding tiles by decoupled look-back (Merrill and Garland 2016), and write the records in
    order. CUDA only.
 
-   BLOCK threads a block; a thread takes LOADS loads of VECTOR consecutive records, a warp
-   consecutive ones in each load. A tile is what a block takes. Records to keep are put side by
-   side in shared memory first, so that a warp writes consecutive places; with BOTH the nulls
-   behind them. Tiles past the last record only take part in the turn. */
+   BLOCK threads per block; a thread does LOADS loads of VECTOR consecutive records; a warp reads
+   consecutive records in each load. A tile is the input of a block. Kept records are first
+   compacted in shared memory, so that a warp writes consecutive addresses; with BOTH the nulls
+   follow them. Tiles past the last record only publish their status. */
 #include "common/records.h"
 
 #define SUM int
@@ -101,13 +101,13 @@ __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x == 0)
         publish_sum(status, tile, in_tile);
 
-    /* Put those to keep side by side. */
+    /* Compact the kept records. */
     const unsigned lanes_below = (1u << lane) - 1;
 #pragma unroll
     for (int k = 0; k < LOADS; ++k) {
         int own = place;
 #if BOTH
-        /* The place of a record in the tile is the number of kept records and nulls before it. */
+        /* The index of a record in its tile is the number of kept records and nulls before it. */
         const unsigned index = warp * (TILE / WARPS) + (32 * k + lane) * VECTOR;
 #endif
 #pragma unroll

@@ -1,12 +1,12 @@
 /* Stream filtering by scan and search (Horn 2005, section 36.1).
 
-   A running count of nulls says how far each record moves to the left; each place of the output
-   then searches for the record that moves there, since the hardware of the chapter could gather
-   but not scatter. One thread a record, BLOCK threads a block; counts and guesses are integers
-   where the chapter had floats.
+   A scan of the null flags gives the distance that each record moves to the left; each output index
+   then searches for the record that moves there, since the chapter's hardware could gather but not
+   scatter. One thread per record, BLOCK threads per block; counts and guesses are integers, where
+   the chapter had floats.
 
    StartScan, Scan, GatherSearch and RelGather of the chapter are start_scan, scan_step,
-   search_step and gather; search_loop is the GatherSearch of Listing 36-2, which gathers too. */
+   search_step and gather; search_loop is the GatherSearch of Listing 36-2, which also gathers. */
 #include "common/records.h"
 
 /* Count the nulls among each record and the one to its left. */
@@ -24,8 +24,8 @@ __global__ void start_scan(GLOBAL const Record *__restrict__ records,
     nulls[here] = count;
 }
 
-/* Add the count `reach` records to the left. The chapter prints `here > twotoi`, which leaves
-   out the first record's count: it must be >=, as in its StartScan. */
+/* Add the count `reach` records to the left. The chapter has `here > twotoi`, which omits the first
+   record's count: it must be >=, as in its StartScan. */
 __global__ void scan_step(GLOBAL const int *__restrict__ before, GLOBAL int *__restrict__ after,
                           int reach, GLOBAL const int *__restrict__ size, int most)
 {
@@ -39,9 +39,9 @@ __global__ void scan_step(GLOBAL const int *__restrict__ before, GLOBAL int *__r
     after[here] = count;
 }
 
-/* One step of the binary search: move the guess of how far to the right the record of place
-   `here` is. The record that moves there is not null, and its distance equals the number of
-   nulls to its left. Past the end every guess is too high. */
+/* One step of the binary search: update the guess of the distance to the record that moves to
+   `here`. That record has as many nulls to its left as its distance, and is not null itself. Past
+   the end every guess is too high. */
 __device__ __forceinline__ int next_guess(GLOBAL const Record *records, GLOBAL const int *keep,
                                           GLOBAL const int *nulls, unsigned here, int guess,
                                           int step, int n)
@@ -57,16 +57,16 @@ __device__ __forceinline__ int next_guess(GLOBAL const Record *records, GLOBAL c
     return guess - step; /* too high */
 }
 
-/* Write the record that is `guess` away. No sum of steps leads to a guess of zero: records with
-   no null to their left stay, as in the last lines of Listing 36-2. */
+/* Write the record at distance `guess`. No sum of steps gives a guess of zero: records with no null
+   to their left stay, as in the last lines of Listing 36-2. */
 __device__ __forceinline__ void gather_from(GLOBAL const Record *records, GLOBAL const int *nulls,
                                             GLOBAL Record *kept, unsigned here, int guess)
 {
     kept[here] = records[nulls[here] == 0 ? here : here + guess];
 }
 
-/* Listing 36-1: a launch for each step, from half the first guess down to 1. The first guess is
-   the largest power of two that is at most as large as n can be. */
+/* Listing 36-1: a launch for each step, from half the first guess down to 1. The first guess is the
+   largest power of two that does not exceed the maximum of n. */
 __global__ void search_step(GLOBAL const Record *__restrict__ records,
                             GLOBAL const int *__restrict__ keep,
                             GLOBAL const int *__restrict__ nulls, GLOBAL int *guesses, int step,
@@ -80,7 +80,7 @@ __global__ void search_step(GLOBAL const Record *__restrict__ records,
     guesses[here] = next_guess(records, keep, nulls, here, guess, step, n);
 }
 
-/* The second kernel of Listing 36-1; the first thread counts what is kept. */
+/* The second kernel of Listing 36-1; the first thread counts the kept records. */
 __global__ void gather(GLOBAL const Record *__restrict__ records,
                        GLOBAL const int *__restrict__ nulls, GLOBAL const int *__restrict__ guesses,
                        GLOBAL Record *__restrict__ kept, GLOBAL int *__restrict__ count,
@@ -120,8 +120,7 @@ __global__ void search_loop(GLOBAL const Record *__restrict__ records,
 }
 
 #if BOTH
-/* Each place of the rest gathers the first record that has more nulls up to it than there are
-   places before. */
+/* Each index k of the rest gathers the first record whose inclusive count of nulls exceeds k. */
 __global__ void gather_rest(GLOBAL const Record *__restrict__ records,
                             GLOBAL const int *__restrict__ nulls, GLOBAL Record *__restrict__ rest,
                             GLOBAL int *__restrict__ count,

@@ -1,7 +1,7 @@
 /* Limited buckets: a fixed number of slots for each cell, as Harada, Koshizuka and Kawaguchi 2007
-   keep them (four, as Rozen et al. 2008 read it). One pass, one thread a particle: the count of
-   its cell before an addition is its slot. A particle without a slot is lost, and counted.
-   BLOCK threads a block, CAPACITY slots a cell; counts and `lost` are zero beforehand. */
+   keep them (four, as Rozen et al. 2008 read it). One pass, one thread per particle: the previous
+   count of its cell is its slot. A particle without a slot is lost, and counted. BLOCK threads per
+   block, CAPACITY slots per cell; counts and `lost` are initially zero. */
 
 __global__ void fill_slots(GLOBAL const int *__restrict__ cell_of, GLOBAL int *__restrict__ counts,
                            GLOBAL int *__restrict__ slots, GLOBAL int *__restrict__ lost,
@@ -20,7 +20,7 @@ __global__ void fill_slots(GLOBAL const int *__restrict__ cell_of, GLOBAL int *_
         else
             atomicAdd(&lost_here, 1);
     }
-    /* One addition a block to the word that all of them meet at. */
+    /* One addition per block to the word that all blocks share. */
     __syncthreads();
     if (threadIdx.x == 0 && lost_here > 0)
         atomicAdd(lost, lost_here);

@@ -1,10 +1,10 @@
-/* Particles in the order of the buckets of a hash table over a world without limits (da Silva
+/* Particles in the order of the buckets of a hash table over an unbounded world (da Silva
    Junior et al. 2012, section 5, Figure 4; Teschner et al. 2003). The radix sort between the keys
-   and the bounds is CUB's. BLOCK threads a block; one thread a particle but where said. */
+   and the bounds is CUB's. BLOCK threads per block; one thread per particle unless noted. */
 #include "common/hash.h"
 
-/* The lowest cell coordinate along each axis, into `corner`, which is filled with
-   larger numbers before. Any number of blocks; grid-stride loop over particles. */
+/* The lowest cell coordinate along each axis, into `corner`, which is initialised with larger
+   numbers. Any number of blocks (grid-stride loop). */
 __global__ void find_corner(GLOBAL const float4 *__restrict__ positions,
                             GLOBAL const UnboundedGrid *__restrict__ grid,
                             GLOBAL int *__restrict__ corner, int particles)
@@ -45,8 +45,8 @@ __global__ void hash_particles(GLOBAL const float4 *__restrict__ positions,
     bucket_of[i] = bucket_near(hash_products(grid, corner, positions[i]), 0, 0, 0);
 }
 
-/* Where each bucket starts and ends among the sorted particles, and their positions in that
-   order. Buckets without particles keep the flag that `bounds` is filled with. */
+/* The bounds of each bucket among the sorted particles, and their positions in that order. Empty
+   buckets keep the flag that `bounds` is initialised with. */
 __global__ void bound_buckets(GLOBAL const int *__restrict__ sorted_buckets,
                               GLOBAL const int *__restrict__ order,
                               GLOBAL const float4 *__restrict__ positions,

@@ -1,10 +1,10 @@
 /* Neighbours of each particle within the cutoff, over the buckets of kernels/hash_grid.cu: exact
-   distance test, strictly nearer. One thread a particle, in the order of the buckets; every pair
+   distance test, strictly nearer. One thread per particle, in bucket order; every pair
    is found from both sides, and both sides compute the same distance to the bit.
 
-   The cutoff is at most the shortest cell edge. WORK is what is done with a bucket: 0 counts the
-   neighbours in it, 1 writes them at the offsets that the counts gave, 2 counts all other
-   particles that are tested. BLOCK threads a block. */
+   The cutoff is at most the shortest cell edge. WORK selects the operation: 0 counts the neighbours
+   in a bucket, 1 writes them at the offsets from the counts, 2 counts all other particles tested.
+   BLOCK threads per block. */
 #include "common/hash.h"
 
 __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ order,
@@ -57,7 +57,7 @@ __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
         }
     }
 #if WORK == 2
-    --found; /* the particle itself is in its bucket */
+    --found; /* without the particle itself */
 #endif
 #if WORK != 1
     counts[i] = found;

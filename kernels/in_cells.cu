@@ -1,5 +1,5 @@
-/* What all workloads over cells share: cells of places, particles in the order of their cells,
-   lists of neighbours. One thread a particle; see common/candidates.h for the constants. */
+/* Kernels shared by all workloads over cells: cells of positions, particles in cell order,
+   neighbour lists. One thread per particle; see common/candidates.h for the constants. */
 #include "common/box.h"
 
 /* The cell of each particle. */
@@ -14,8 +14,8 @@ __global__ void cell_ids(GLOBAL const uint4 *__restrict__ places, GLOBAL int *__
 }
 
 #if TRAVERSAL == 4
-/* The lowest cell coordinate along each axis, into `corner`, which is filled with larger numbers
-   before. Any number of blocks; grid-stride loop over particles. */
+/* The lowest cell coordinate along each axis, into `corner`, which is initialised with larger
+   numbers. Any number of blocks (grid-stride loop). */
 __global__ void lowest_cells(GLOBAL const uint4 *__restrict__ places,
                              GLOBAL const Box *__restrict__ box, GLOBAL int *__restrict__ corner,
                              int particles)
@@ -58,8 +58,8 @@ __global__ void bucket_ids(GLOBAL const uint4 *__restrict__ places,
 #include "common/coarse.h"
 #endif
 
-/* Bring particles and their columns, one or two, into the order of their cells, from row `begin`
-   on; GATHER_PLACES where the sort has not. COARSE: and what common/coarse.h reads. */
+/* Gather particles with their one or two columns in cell order, from row `begin` on; GATHER_PLACES
+   if the sort has not moved positions. COARSE: also the input of common/coarse.h. */
 __global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const uint4 *__restrict__ places,
                        GLOBAL const float4 *__restrict__ first,
                        GLOBAL const float4 *__restrict__ second,
@@ -92,7 +92,7 @@ __global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const uint4 
 #endif
 }
 
-/* List the particles within `range` of each, up to ROOM; counts hold how many there were. */
+/* List the particles within `range` of each, up to ROOM; counts are the full numbers. */
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \

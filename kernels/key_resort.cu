@@ -1,12 +1,12 @@
-/* Sort keys most of which have not changed since the last sort: take out those that changed, sort
-   them alone, and merge both. One thread a key; VALUES is 0 or 1.
+/* Re-sort keys most of which are unchanged since they were sorted: extract those that changed, sort
+   them alone, and merge both. One thread per key; VALUES is 0 or 1.
 
        for each key: if it changed: moved.append(it), else kept.append(it)
        sort(moved)
        merge(kept, moved) */
 #include "common/sort_keys.h"
 
-/* Say which keys changed. */
+/* Flag the keys that changed. */
 __global__ void mark(GLOBAL const Key *__restrict__ keys, GLOBAL const Key *__restrict__ before,
                      GLOBAL int *__restrict__ changed, int size)
 {
@@ -36,7 +36,7 @@ __global__ void split(GLOBAL const Key *__restrict__ keys, GLOBAL const int *__r
     }
 }
 
-/* Return how many sorted keys come before a key; with `equal` those equal to it too. */
+/* Return the number of sorted keys before a key; with `equal` including equal ones. */
 __device__ __forceinline__ unsigned count_before(GLOBAL const Key *keys, unsigned size, Key key,
                                                  bool equal)
 {
@@ -51,7 +51,7 @@ __device__ __forceinline__ unsigned count_before(GLOBAL const Key *keys, unsigne
     return low;
 }
 
-/* Each key finds its place by binary search in the other run. */
+/* Each key finds its index by binary search in the other run. */
 __global__ void merge_runs(GLOBAL const Key *__restrict__ kept,
                            GLOBAL const int *__restrict__ kept_values,
                            GLOBAL const Key *__restrict__ moved,

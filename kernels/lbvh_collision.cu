@@ -1,9 +1,9 @@
-/* Collision of two meshes over a linear BVH of the first: a thread takes a triangle of the second, goes down the
-   tree with a stack, and notes the leaves whose boxes meet its own; then all pairs that were noted are tested.
-   BLOCK threads a block. The counts are zero beforehand. */
+/* Collision of two meshes over a linear BVH of the first: one thread per triangle of the second descends the tree
+   with a stack, and records the leaves whose boxes overlap its own; then all recorded pairs are tested. BLOCK threads
+   per block. The counts are initially zero. */
 #include "common/triangles.h"
 
-#define DEEPEST 64 /* 30 bits of a code, 31 of a number, and the root */
+#define DEEPEST 64 /* 30 bits of a code, 31 of an index, and the root */
 
 __global__ void make_boxes(GLOBAL const float *__restrict__ triangles, int n, GLOBAL float4 *__restrict__ boxes)
 {

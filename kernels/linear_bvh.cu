@@ -1,10 +1,10 @@
 /* A linear bounding volume hierarchy (Karras 2012): sort by Morton code, then every inner node finds its range and
-   its split by itself.
+   its split independently.
 
    Box i is two float4, boxes[2 i] low and boxes[2 i + 1] high. Inner node i of n - 1 has two children: inner nodes,
-   or -1 - k for leaf k in the order of the codes. The root is 0. Where Karras climbs from the leaves with atomics,
-   boxes here come from those of aligned blocks of 2^level leaves: a range is the union of a few of them, and no
-   block waits for another. BLOCK threads a block. */
+   or -1 - k for leaf k in the order of the codes. The root is 0. Karras computes boxes bottom-up with atomics; here
+   they come from aligned blocks of 2^level leaves: a range is the union of a few of these, and no block waits for
+   another. BLOCK threads per block. */
 
 __device__ __forceinline__ unsigned spread(unsigned x)
 {
@@ -19,7 +19,7 @@ __device__ __forceinline__ unsigned along(float low, float high, float origin, f
     return (unsigned)fminf(fmaxf(((low + high) * 0.5f - origin) * scale, 0.0f), 1023.0f);
 }
 
-/* The Morton code of the middle of each box, ten bits an axis. */
+/* The Morton code of the centre of each box, ten bits per axis. */
 __global__ void make_codes(GLOBAL const float4 *__restrict__ boxes, int n, float x, float y, float z, float scale,
                            GLOBAL int *__restrict__ codes, GLOBAL int *__restrict__ order)
 {
@@ -52,7 +52,7 @@ __device__ __forceinline__ float4 higher(float4 a, float4 b)
     return make_float4(fmaxf(a.x, b.x), fmaxf(a.y, b.y), fmaxf(a.z, b.z), 0.0f);
 }
 
-/* Unite two boxes each of the level of `count` blocks that begins at `first`; the next follows it. */
+/* Unite pairs of boxes of the level of `count` blocks that begins at `first`; the next level follows it. */
 __global__ void unite_blocks(GLOBAL float4 *blocks, int first, int count)
 {
     int i = blockIdx.x * BLOCK + threadIdx.x;
@@ -63,7 +63,7 @@ __global__ void unite_blocks(GLOBAL float4 *blocks, int first, int count)
     blocks[2 * out + 1] = higher(blocks[2 * left + 1], blocks[2 * right + 1]);
 }
 
-/* The length of the common prefix of the codes of leaves i and j, with their numbers behind; -1 past the ends. */
+/* The length of the common prefix of the codes of leaves i and j, extended by their indices; -1 past the ends. */
 __device__ __forceinline__ int prefix(GLOBAL const int *codes, int n, int i, int j)
 {
     if (j < 0 || j >= n)

@@ -1,19 +1,19 @@
 /* Loop subdivision of triangles that carry their neighbourhood (Horn 2005, section 36.4; Loop 1987).
 
-   A triangle is twelve float4, in as many planes: corners A, B, C, then the ring about them, AB, AAB, AAC, AC,
-   ACC, BCC, BC, BBC, ABB. AB lies across edge AB, and AAB follows it about A. Around a corner of valence 3 to
-   5 entries repeat; their bits distinguish them. A thread splits one triangle and writes child j of the p-th
-   triangle that goes on to place j * parents + p, so that a warp writes neighbouring places.
+   A triangle is twelve float4, in as many planes: corners A, B, C, then the ring around them, AB, AAB, AAC, AC,
+   ACC, BCC, BC, BBC, ABB. AB lies across edge AB, and AAB follows it around A. Around a corner of valence 3 to 5
+   entries repeat, which is detected by their bits. A thread splits one triangle and writes child j of the p-th
+   unfinished triangle to index j * parents + p, so that a warp writes adjacent elements.
 
-   All triangles about a vertex must compute it to the same bit. So sums do not depend on their order: terms of a
-   vertex are sorted, edges are symmetric, no product is fused with a sum, and no zero is negative.
+   All triangles around a vertex must compute it to the same bit. So sums do not depend on their order: terms of a
+   vertex are sorted, edges are symmetric, no product is fused with a sum, and there is no -0.
 
    TEST 0: split all. 1, 2: an edge is finished if it is short on the screen, or the surface bends little across
-   it, or both its ends are frozen. The end of a finished edge is frozen: it never moves again, so a
-   triangle (P, Q, m) closes the gap between PQ and the halves of a neighbour that goes on. w of a vertex: 1 if it
-   is frozen; of corner A, 2 if nothing that goes on lies across AB any more, likewise B for BC and C for CA.
+   it, or both its ends are frozen. The end of a finished edge is frozen: it never moves again, so a triangle (P, Q, m)
+   closes the gap between PQ and the halves of an unfinished neighbour. w of a vertex: 1 if it is frozen; of corner A, 2
+   if nothing unfinished is left across AB, likewise B for BC and C for CA.
 
-   FILTERED: both halves of the stream were numbered by a filter, and only what closes gaps by a scan. */
+   FILTERED: both halves of the stream were numbered by a filter, and only the triangles that close gaps by a scan. */
 
 #ifndef __CUDACC__
 #pragma OPENCL FP_CONTRACT OFF
@@ -27,9 +27,9 @@ typedef struct {
 /* After one subdivision; w of a point is 1 if it is frozen. */
 typedef struct {
     float4 corner[3];
-    float4 edge[3];     /* of corner c and that before it in the ring: AB, CA, BC */
+    float4 edge[3];     /* of corner c and the one before it in the ring: AB, CA, BC */
     float4 outer[3][4]; /* of corner c and its four entries of the ring */
-    int closed[3];      /* whether nothing lies across edge c that goes on with this triangle */
+    int closed[3];      /* whether nothing unfinished is left across edge c */
     int sliver[3];      /* whether edge c leaves a gap */
     int done;
 } Split;
@@ -59,8 +59,8 @@ __device__ __forceinline__ float square3(float x, float y, float z)
     return (__fmul_rn(x, x) + __fmul_rn(y, y)) + __fmul_rn(z, z);
 }
 
-/* Whether edge pq between the triangles of r and s is finished. view: rows that give the place on the screen, in
-   pixels, times the depth, and the depth. bound: pixels; or the ratio of |r + s - p - q| to the edge. */
+/* Whether edge pq between the triangles of r and s is finished. view: rows that give the screen position, in pixels,
+   times the depth, and the depth. bound: pixels; or the ratio of |r + s - p - q| to the edge. */
 __device__ __forceinline__ int is_finished(float4 p, float4 q, float4 r, float4 s, GLOBAL const float4 *view,
                                            float bound)
 {
@@ -144,7 +144,7 @@ __device__ __forceinline__ Split split_patch(Patch patch, GLOBAL const float4 *v
             about[k + 1] = patch.ring[(3 * c + k) % 9];
 #pragma unroll
         for (int j = 1; j < 5; ++j) {
-            float4 before = about[0], after = about[5]; /* the nearest that are not its repeats */
+            float4 before = about[0], after = about[5]; /* the nearest distinct entries */
 #pragma unroll
             for (int k = 1; k < 4; ++k)
                 before = k < j && !same(about[k], about[j]) ? about[k] : before;
@@ -182,7 +182,7 @@ __device__ __forceinline__ float4 with_closed(float4 point, int closed)
     return point;
 }
 
-/* Write the corners of child j of a split: A's, B's, C's, or that in the middle. */
+/* Write the corners of child j of a split: that of A, B or C, or the middle one. */
 __device__ __forceinline__ void store_corners(GLOBAL float4 *out, int64 plane, int64 at, float4 a, float4 b, float4 c)
 {
     out[at] = a;
@@ -190,7 +190,7 @@ __device__ __forceinline__ void store_corners(GLOBAL float4 *out, int64 plane, i
     out[2 * plane + at] = c;
 }
 
-/* Write the four children, as far as there is room. */
+/* Write the four children, up to the capacity. */
 __device__ __forceinline__ void store_children(Split split, GLOBAL float4 *children, int64 plane, int64 parents,
                                                int64 place)
 {
@@ -235,7 +235,7 @@ __global__ void split_all(GLOBAL const float4 *__restrict__ triangles, GLOBAL fl
                        parents, i);
 }
 
-/* counts: the triangles that go on, those that are finished, and those that found no room. */
+/* counts: the unfinished triangles, the finished ones, and those lost for lack of capacity. */
 __global__ void begin(GLOBAL int *__restrict__ counts, int going_on, int finished)
 {
     counts[0] = going_on;
@@ -244,8 +244,8 @@ __global__ void begin(GLOBAL int *__restrict__ counts, int going_on, int finishe
 }
 
 #if TEST
-/* Which triangles go on, and how many each leaves behind: itself (which a filter numbers), or what closes its
-   gaps. */
+/* Which triangles are unfinished, and how many finished ones each yields: itself (numbered by a filter), or those that
+   close its gaps. */
 __global__ void classify(GLOBAL const float4 *__restrict__ triangles, int64 plane, GLOBAL const int *__restrict__ counts,
                          GLOBAL const float4 *__restrict__ view, float bound, GLOBAL int *__restrict__ goes_on,
                          GLOBAL int *__restrict__ leaves, int places)
@@ -264,7 +264,7 @@ __global__ void classify(GLOBAL const float4 *__restrict__ triangles, int64 plan
 }
 
 #if FILTERED
-/* The place of each triangle in its half of the stream, from the triangles of both halves. */
+/* The index of each triangle in its half of the stream, from the triangles of both halves. */
 __global__ void number(GLOBAL const int *__restrict__ going_on, GLOBAL const int *__restrict__ going,
                        GLOBAL const int *__restrict__ done, GLOBAL const int *__restrict__ whole,
                        GLOBAL int *__restrict__ place_of, int places)
@@ -286,9 +286,9 @@ __device__ __forceinline__ void finish(GLOBAL float4 *finished, int64 room, int6
     store_corners(finished, room, at, a, b, c);
 }
 
-/* Both halves of the stream: what is finished, after all that was before, and the children of what goes on; those
-   of the last level are finished too. level: of the children. going, whole: how many triangles go on, and how many
-   are finished and not counted in `left_before`. */
+/* Write both halves of the stream: finished triangles, after all earlier ones, and the children of unfinished ones; on
+   the last level these are finished too. level: of the children. going, whole: the number of unfinished triangles, and
+   of finished ones not counted in `left_before`. */
 __global__ void split_some(GLOBAL const float4 *__restrict__ triangles, int64 plane,
                            GLOBAL const int *__restrict__ counts, GLOBAL const float4 *__restrict__ view, float bound,
                            GLOBAL const int *__restrict__ place_of, GLOBAL const int *__restrict__ left_before,
@@ -320,7 +320,7 @@ __global__ void split_some(GLOBAL const float4 *__restrict__ triangles, int64 pl
     finish(finished, room, at, split.edge[0], split.edge[2], split.edge[1], level);
 }
 
-/* Take over the counts of a level; one thread. */
+/* Add the counts of a level to the totals; one thread. */
 __global__ void advance(GLOBAL int *__restrict__ counts, GLOBAL const int *__restrict__ left_before,
                         GLOBAL const int *__restrict__ going, GLOBAL const int *__restrict__ whole,
                         int64 children_plane, int64 room, int places, int is_last)

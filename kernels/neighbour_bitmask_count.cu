@@ -1,15 +1,15 @@
-/* Count the neighbours of each particle, as neighbour_sorted_count.cu does and with the same words, and mark
+/* Count the neighbours of each particle, as neighbour_sorted_count.cu does and with the same constants, and mark
    them for neighbour_bitmask_list.cu, which need not test them again:
 
        for each particle i, for each of the nine rows around it:
            begins[row][i] = its first candidate
            masks[row * WORDS + w][i] = a bit for each of 32 candidates, set where one is nearer than the cutoff
 
-   Where these take more than WORDS words, or go on at the other end of a periodic row, begins is -1. Rows of
+   If these take more than WORDS words, or wrap around a periodic row, begins is -1. Rows of
    `masks` and `begins` are `particles` long. */
 #include "common/marks.h"
 
-/* With several words a row, more resident warps gain more than a few spilled registers cost. */
+/* If rows take several words, the latency hidden by more warps outweighs a few spilled registers. */
 #if defined(__CUDACC__) && WORDS > 1
 #define OCCUPANCY __launch_bounds__(BLOCK, 1024 / BLOCK)
 #else

@@ -1,12 +1,12 @@
-/* Write the neighbours of each particle at the offsets that the counts gave. Plainly:
+/* Write the neighbours of each particle at the offsets from the counts. The plain version:
 
        for each particle i, for each candidate j that neighbour_bitmask_count.cu marked for it:
            neighbours[offsets[i]++] = order[j]
 
-   Rows of cells that have no bits there are tested again: distances are products fused with sums by hand,
-   so that no compiler does it in one of the two kernels alone. Words as in neighbour_sorted_count.cu.
+   Rows of cells without marks are tested again: products are explicitly fused with sums, so that both kernels round
+   alike with any compiler. Constants as in neighbour_sorted_count.cu.
 
-   STAGED is 0 for the plain kernel, which comes first: each thread writes a row of its own. On CUDA, with 1, a
+   STAGED is 0 for the plain kernel, which comes first: each thread writes its own row. On CUDA, with 1, a
    thread collects up to 32 neighbours in shared memory at a time, from the words that have bits, and its warp
    writes them row by row. */
 #include "common/marks.h"
@@ -32,7 +32,7 @@ __device__ __forceinline__ Stretch row_of(GLOBAL const Grid *grid, GLOBAL const 
     return s;
 }
 
-/* Take a bit, and return its number. */
+/* Clear a bit, and return its index. */
 __device__ __forceinline__ int taken(unsigned *bits)
 {
     const int k = 31 - __clz(*bits);
@@ -40,7 +40,7 @@ __device__ __forceinline__ int taken(unsigned *bits)
     return k;
 }
 
-/* Write the neighbours of a particle in a row, by one thread, and return the place behind. */
+/* Write the neighbours of a particle in a row, by one thread, and return the end. */
 __device__ __forceinline__ int64 write_row(GLOBAL const float4 *positions, GLOBAL const int *start,
                                            GLOBAL const int *order, GLOBAL const Grid *grid,
                                            float cutoff2, float slack, int particles, GLOBAL int *neighbours,
@@ -88,13 +88,14 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
 #else
 
 #define ALL 0xffffffffu
-#define AT_ONCE 16 /* rows whose loads overlap */
-/* Rows whose words a thread keeps at a time: all nine of one word, else three, for lack of shared memory. */
+#define AT_ONCE 16 /* rows loaded at once */
+/* Rows whose words a thread holds at once: short rows vary most in length, long ones take space.
+   */
 #define ROWS_AT_ONCE (WORDS == 1 ? 9 : 3)
-#define LEAST 16 /* a thread with at least this many neighbours writes them whenever another thread must write */
-#define PITCH 33 /* 32, and one so that the rows of a warp lie in different banks */
+#define LEAST 16 /* neighbours that a thread may write at once while any other must */
+#define PITCH 33 /* 32, plus one so that the rows of a warp are in different banks */
 
-/* Write the neighbours that the threads of a warp have collected, up to 32 each; `rows` holds places and numbers. */
+/* Write the neighbours collected by the threads of a warp, up to 32 each, to the positions in `rows`. */
 __device__ __forceinline__ void write_rows(const int *stage, int4 *rows, int listed, int64 place,
                                            const int *__restrict__ order, int *__restrict__ neighbours,
                                            int64 capacity)
@@ -123,8 +124,8 @@ __device__ __forceinline__ void write_rows(const int *stage, int4 *rows, int lis
     __syncwarp();
 }
 
-/* Note the words of ROWS_AT_ONCE rows that have bits, each with the candidate of its first, and return where they end.
-   Rows that are not marked become bits of `others`. */
+/* Store the nonzero words of ROWS_AT_ONCE rows, each with the candidate of its first bit, and return their end.
+   Unmarked rows become bits of `others`. */
 __device__ __forceinline__ int noted_words(int2 *words, int from, const float4 *__restrict__ positions,
                                            const int *__restrict__ start, const Grid *__restrict__ grid,
                                            float cutoff2, float slack, int particles,
@@ -188,7 +189,7 @@ __global__ void __launch_bounds__(BLOCK)
     const int slot = blockIdx.x * BLOCK + threadIdx.x, own = threadIdx.x * PITCH;
     int next = own, at = threadIdx.x, end = threadIdx.x, first = 0;
     int64 place = slot < particles ? offsets[order[slot]] : 0;
-    unsigned bits = 0, others = 0; /* rows that are not marked */
+    unsigned bits = 0, others = 0; /* unmarked rows */
     for (int from = 0, is_last = 0; !is_last;) {
         if (!__any_sync(ALL, at < end)) {
             at = end = threadIdx.x;
@@ -199,7 +200,7 @@ __global__ void __launch_bounds__(BLOCK)
             first = words[at].x;
             bits = words[at].y;
         }
-        /* Each thread goes through its words, and pauses where it has 32 neighbours. */
+        /* Each thread iterates over its words, and pauses when it has 32 neighbours. */
 #pragma unroll 1
         while (at < end && next < own + 32) {
             stage[next++] = first + taken(&bits);

@@ -1,7 +1,7 @@
-/* Positions as a user has them, made ready for a search, and what is computed of the pairs it found.
+/* Conversion of users' positions for a search, and geometry of the pairs found.
 
-   REAL is the type of the positions that were given (float or double), STRIDE how many numbers a row
-   has (3 or 4). All arithmetic on them is in double precision. CELLS: whether cells are wanted. */
+   REAL is the type of the given positions (float or double), STRIDE the number of columns (3 or 4). All arithmetic
+   on them is in double precision. CELLS: whether to compute cells. */
 #include "common/grid.h"
 
 #ifdef __OPENCL_VERSION__
@@ -19,8 +19,8 @@ typedef struct Box {
 #define OUTSIDE 1
 #define MOST_PAIRS 2
 
-/* A coordinate counted from the corner of the box, inside it. What cannot be placed is put at 0, so
-   that no kernel reads outside its arrays, and noted: status[...] = particle + 1. */
+/* A coordinate relative to the corner of the box, inside it. Invalid ones are set to 0, so that no kernel reads
+   out of bounds, and reported: status[...] = particle + 1. */
 __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box, int axis, int particle,
                                         GLOBAL int64 *status)
 {
@@ -31,7 +31,7 @@ __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box
     }
     if (box->periodic[axis] != 0.0) {
         x -= floor(x / size) * size;
-        /* Rounded past an end, which is the same place as the other end. */
+        /* Rounded past one end, which is equivalent to the other end. */
         return x >= 0.0 && x < size ? (float)x : 0.0f;
     }
     if (x >= 0.0 && x <= size)
@@ -40,7 +40,7 @@ __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box
     return 0.0f;
 }
 
-/* Wrap and shift positions, and with CELLS compute their cells. One thread a particle. */
+/* Wrap and shift positions, and with CELLS compute their cells. One thread per particle. */
 __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box,
                       GLOBAL const Grid *__restrict__ grid, int particles,
                       GLOBAL float4 *__restrict__ positions, GLOBAL int *__restrict__ cell_of,
@@ -59,7 +59,7 @@ __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *_
 #endif
 }
 
-/* Note how many pairs a search found, or with `keeps_most` the most that any did. One thread. */
+/* Store the number of pairs of a search, or with `keeps_most` the maximum over searches. One thread. */
 __global__ void note_pairs(GLOBAL const int64 *offsets, int particles, int keeps_most, GLOBAL int64 *status)
 {
     if (blockIdx.x == 0 && threadIdx.x == 0 && (!keeps_most || offsets[particles] > status[MOST_PAIRS]))
@@ -73,7 +73,7 @@ __device__ __forceinline__ double nearest(double difference, GLOBAL const Box *b
     return difference - rint(difference / box->size[axis]) * box->size[axis];
 }
 
-/* Set `status` where a particle is further than sqrt(reach2) from where it was. One thread a particle. */
+/* Set `status` if a particle has moved further than sqrt(reach2). One thread per particle. */
 __global__ void has_moved(GLOBAL const REAL *__restrict__ before, GLOBAL const REAL *__restrict__ now,
                           GLOBAL const Box *__restrict__ box, int particles, double reach2,
                           GLOBAL int64 *__restrict__ status)
@@ -90,8 +90,8 @@ __global__ void has_moved(GLOBAL const REAL *__restrict__ before, GLOBAL const R
         status[0] = 1;
 }
 
-/* For each of the first `most` pairs of a list: its two rows (pairs), and where the second is from the
-   first, or how far (geometry). Row r is of particle ids[r]. One thread a row. */
+/* For each of the first `most` pairs of a list: its two rows (pairs), and the vector from first to second, or its
+   length (geometry). Row r is of particle ids[r]. One thread per row. */
 __global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                             int64 most, int rows, GLOBAL int *__restrict__ out)
 {

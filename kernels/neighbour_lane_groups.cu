@@ -1,10 +1,9 @@
-/* Count and list the neighbours of each particle where there are few particles: LANES threads a particle, 16 or 32,
-   which look up a row of cells each, test LANES candidates at a time, and write those that are near side by side. Over
-   sorted cells; HALF, PERIODIC and REACH as in neighbour_sorted_count.cu, whose distance test this repeats to the bit. Needs
-   warps (CUDA).
+/* Count and list the neighbours of each particle, for few particles: LANES threads per particle, 16 or 32, which look
+   up a row of cells each, test LANES candidates at a time, and write neighbours contiguously. Over sorted cells; HALF,
+   PERIODIC and REACH as in neighbour_sorted_count.cu, whose distance test this repeats to the bit. Needs warps (CUDA).
 
    With AHEAD the first LANES candidates of all rows are loaded before any is tested, as there are too few threads to
-   hide loads that wait for each other. That pays where few rows are longer. */
+   hide dependent loads. That pays if few rows are longer. */
 #include "common/stretch.h"
 
 #define ROWS 9
@@ -12,7 +11,7 @@
 /* The value of one thread of a particle. */
 #define OF(lane, value) __shfl_sync(ALL, value, lane, LANES)
 
-/* A row of cells that a thread looked up for all of its group. */
+/* A row of cells that one thread looked up for its whole group. */
 typedef struct Row {
     Stretch stretch;
     float shift_x, shift_y, shift_z;
@@ -65,8 +64,8 @@ __device__ __forceinline__ Row row_of(const Grid *grid, const int *start, int nu
         }                                                                                                             \
     }
 
-/* Go through the candidates of a particle, LANES at a time: VISIT(near, id) is done by each thread with whether its
-   candidate is a neighbour, and with its id, which ID(j) loads. Warps stay whole: rows are as long for all. */
+/* Iterate over the candidates of a particle, LANES at a time: each thread calls VISIT(near, id) with whether its
+   candidate is a neighbour, and with its id, loaded by ID(j). Warps stay converged: row lengths are uniform. */
 #define FOR_ALL_CANDIDATES(VISIT, ID)                                                                                 \
     if (AHEAD)                                                                                                        \
         FOR_FIRST_CANDIDATES(VISIT, ID)                                                                               \
@@ -97,7 +96,7 @@ __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
     if (particles == 0)
         return;
     const int lane = threadIdx.x % LANES;
-    /* Past the end of all particles, the last once more. */
+    /* Past the last particle, repeat the last one. */
     const int slot = min((int)((blockIdx.x * (size_t)blockDim.x + threadIdx.x) / LANES), particles - 1);
     const Grid cells = *grid;
     const float4 p = positions[slot];

@@ -1,5 +1,5 @@
 /* Neighbours of each particle within the cutoff, on a CPU: the particles of a cell share their candidates, which
-   are tested WIDTH at a time with the vector types of OpenCL C. Plainly, over sorted cells:
+   are tested WIDTH at a time with the vector types of OpenCL C. The plain version, over sorted cells:
 
        for each particle i, for each particle j of the 27 cells around its own:
            if |x[j] - x[i] + shift| < cutoff and j != i: j is a neighbour of i
@@ -76,7 +76,7 @@ inline void test(Candidates *c, Targets *t)
 {
     const int filled = c->filled;
     c->filled = 0;
-    /* What fills the last vectors is near nothing. */
+    /* The padding of the last vectors is far from everything. */
     vstore16((float16)(INFINITY), 0, c->x + filled);
     vstore16((float16)(INFINITY), 1, c->x + filled);
     for (int n = 0; n < t->number; ++n) {
@@ -127,7 +127,7 @@ inline void append(Candidates *c, Targets *t, int begin, int end)
 }
 
 /* The cells first .. last that are less than `reach` + 1 from one along an axis: in the box, or past its end. Returns
-   the shift to where they are; first > last if there are none. */
+   the shift to their image; first > last if there are none. */
 inline float cells_near(GLOBAL const Grid *grid, int axis, int cell, int reach, int is_past, int *first, int *last)
 {
     const int cells = grid->cells[axis];
@@ -165,7 +165,7 @@ inline void look_around(Candidates *c, Targets *t, GLOBAL const Grid *grid, GLOB
     }
 }
 
-/* The hint keeps a compiler from making vectors of work-items, which are vectors of candidates here. */
+/* The hint keeps the compiler from vectorising across work-items, as vectors are over candidates here. */
 __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float16))) __kernel void
 query(GLOBAL const float *restrict positions, GLOBAL const int *restrict start, GLOBAL const int *restrict order,
       GLOBAL const Grid *restrict grid, float cutoff2, int particles, int pitch, GLOBAL int *restrict counts,
@@ -187,7 +187,7 @@ query(GLOBAL const float *restrict positions, GLOBAL const int *restrict start, 
         const int cx = cell_along(grid, 0, t.x[slot]), cy = cell_along(grid, 1, t.y[slot]);
         const int cz = cell_along(grid, 2, t.z[slot]);
         t.slot = slot;
-        /* One at least, so that cells that were overwritten for a check cannot stop this loop. */
+        /* At least one, so that cells overwritten by a check cannot make this loop endless. */
         t.number = max(1, min(min(end, start[cell_number(grid, cx, cy, cz) + 1]) - slot, TARGETS));
         for (int n = 0; n < t.number; ++n) {
             t.found[n] = 0;
@@ -196,12 +196,12 @@ query(GLOBAL const float *restrict positions, GLOBAL const int *restrict start, 
         look_around(&c, &t, grid, start, cx, cy, cz);
 #if !FILL
         for (int n = 0; n < t.number; ++n)
-            counts[order[slot + n]] = t.found[n] - !HALF; /* less itself */
+            counts[order[slot + n]] = t.found[n] - !HALF; /* without itself */
 #endif
     }
 }
 
-/* Bring positions into the order of the cells: all x, then all y, then all z, `pitch` apart. */
+/* Gather positions in cell order: all x, then all y, then all z, `pitch` apart. */
 __kernel void gather(GLOBAL const int *restrict order, GLOBAL const float4 *restrict positions,
                      GLOBAL float *restrict sorted, int particles, int pitch)
 {

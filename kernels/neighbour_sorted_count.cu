@@ -1,29 +1,28 @@
 /* Count the neighbours of each particle within the cutoff: 27 cells, exact distance test, strictly
-   nearer. After the near-field test of "Some GPU-based algorithms" (slides). Plainly, over the particles
+   nearer. After the near-field test of "Some GPU-based algorithms" (slides). The plain version, over particles
    sorted by cell:
 
        for each particle i, for each particle j of the 27 cells around its own:
            if |x[j] - x[i] + shift| < cutoff and j != i: ++counts[i]
 
-   One thread a particle; every pair is found from both sides, and both sides compute the same distance
-   to the bit. The 27 cells are nine rows along x, and a row is one stretch of the sorted particles: its
-   ends are cut to what the cutoff reaches.
+   One thread per particle; every pair is found from both sides, and both sides compute the same distance to
+   the bit. The 27 cells are nine rows along x, and a row is one range of the sorted particles: its ends are
+   clipped to the cutoff.
 
-   PERIODIC is 0 for boxes that are open along every axis, which then pay nothing for images. The cutoff
-   is at most the shortest cell edge (along x, REACH edges), and a periodic axis is at least three
-   cutoffs long, so that no cell is met twice. With HALF each pair is found once, in the row of the
-   particle that comes first in the order of the cells. BLOCK threads a block; STEP candidates are loaded
-   at a time. */
+   PERIODIC is 0 for boxes that are open along every axis, which avoids the cost of images. The cutoff is at
+   most the shortest cell edge (along x, REACH edges), and a periodic axis is at least three cutoffs long, so
+   that no cell is visited twice. With HALF each pair is found once, in the row of the particle that comes
+   first in cell order. BLOCK threads per block; STEP candidates are loaded at a time. */
 #include "common/stretch.h"
 
-/* So many threads on an SM leave registers enough to spill none in an open box. */
+/* With this many threads per SM, no registers are spilled in an open box. */
 #if defined(__CUDACC__) && !PERIODIC
 #define OCCUPANCY __launch_bounds__(BLOCK, 1536 / BLOCK)
 #else
 #define OCCUPANCY
 #endif
 
-/* How many particles from j on, before `end`, are near. */
+/* The number of neighbours among particles from j to before `end`. */
 __device__ __forceinline__ int near_in(GLOBAL const float4 *positions, float4 p, int j, int end, float shift_x,
                                        float shift_y, float shift_z, float cutoff2)
 {
@@ -88,6 +87,6 @@ __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions,
                                  cutoff2);
         }
     }
-    /* A particle is in its own row, too. */
+    /* Without the particle itself. */
     counts[order[slot]] = HALF ? found : found - 1;
 }

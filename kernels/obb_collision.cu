@@ -1,21 +1,21 @@
-/* Collision of two meshes by their trees of oriented boxes, breadth first (Horn 2005, Listing 36-4;
+/* Collision of two meshes by trees of oriented boxes, breadth first (Horn 2005, Listing 36-4;
    Gottschalk, Lin and Manocha 1996).
 
-   In recursion:
-       collide(a, b): if the boxes are apart, return; if both are leaves, test their triangles;
+   Recursively:
+       collide(a, b): if the boxes are disjoint, return; if both are leaves, test their triangles;
                       else collide each child of the larger box with the other (a leaf is never larger).
-   Breadth first, a stream holds the pairs of a level: test_boxes says which pairs stay, a filter drops the
-   others, is_split says which of the rest are no leaves, a filter parts them, expand replaces each by
-   two pairs and collects the leaves. At the end test_triangles looks at all pairs of leaves.
+   Breadth first, a stream holds the pairs of a level: test_boxes flags overlapping pairs, a filter drops the others,
+   is_split flags those that are not leaves, a filter separates them, expand replaces each by two pairs and collects
+   the leaves. Finally test_triangles tests all pairs of leaves.
 
    A pair is int2: a node of each tree. boxes: rows (x axis, half edge), (y axis, half edge), (centre, half edge
-   along z). links: first child and size; of a leaf -1 - triangle and -1. pose: rows of rotation and
+   along z). links: first child and size; for a leaf, -1 - triangle and -1. pose: rows of rotation and
    translation, of the second mesh. Boxes are tested in float32 with a slack above its rounding, triangles in
-   float64. BLOCK threads a block. */
+   float64. BLOCK threads per block. */
 
 #include "common/triangles.h"
 
-#define PARALLEL 1e-6f /* what |R| grows by, so that axes of parallel edges separate nothing */
+#define PARALLEL 1e-6f /* added to |R|, so that axes of parallel edges separate nothing */
 
 __device__ __forceinline__ float dot3(float4 a, float4 b)
 {
@@ -86,7 +86,7 @@ __device__ __forceinline__ int4 split(int2 pair, GLOBAL const int2 *a_links, GLO
     return make_int4(pair.x, b.x, pair.x, b.x + 1);
 }
 
-/* Begin with the pair of roots. */
+/* Start with the pair of roots. */
 __global__ void begin(GLOBAL int2 *pairs, GLOBAL int *size, GLOBAL int *lengths, GLOBAL int *leaves_before)
 {
     pairs[0] = make_int2(0, 0);
@@ -116,8 +116,8 @@ __global__ void is_split(GLOBAL const int2 *__restrict__ pairs, GLOBAL const int
     keep[i] = a_links[pairs[i].x].x >= 0 || b_links[pairs[i].y].x >= 0;
 }
 
-/* Make the next level of the pairs to split, and put the pairs of leaves behind those of other levels. `room`
-   pairs fit into either; what does not is counted, and left out. */
+/* Expand the pairs to split to the next level, and append the pairs of leaves to those of other levels. Both have a
+   capacity of `room` pairs; pairs beyond it are counted and dropped. */
 __global__ void expand(GLOBAL const int2 *__restrict__ splits, GLOBAL const int *__restrict__ split_count,
                        GLOBAL const int2 *__restrict__ leaves, GLOBAL const int *__restrict__ leaf_count,
                        GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
@@ -137,7 +137,8 @@ __global__ void expand(GLOBAL const int2 *__restrict__ splits, GLOBAL const int 
         all_leaves[before + i] = leaves[i];
 }
 
-/* Turn pairs of leaves into pairs of triangles, and say which meet. count is leaves_before past the last level. */
+/* Turn pairs of leaves into pairs of triangles, and flag those that intersect. count is leaves_before past the last
+   level. */
 __global__ void test_triangles(GLOBAL int2 *pairs, GLOBAL const int *__restrict__ leaves_before, int levels, int most,
                                GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
                                GLOBAL const float *__restrict__ a_triangles,
@@ -155,8 +156,8 @@ __global__ void test_triangles(GLOBAL int2 *pairs, GLOBAL const int *__restrict_
     keep[i] = triangles_meet(a_triangles + 9 * a, b_triangles + 9 * b, pose);
 }
 
-/* Count what found no room on a level or among the leaves, whose bound is bounds[levels]; nothing without filters,
-   where `levels` is negative. */
+/* Count the pairs lost on each level and among the leaves, whose capacity is bounds[levels]; none without filters,
+   when `levels` is negative. */
 __global__ void finish(GLOBAL const int *found, GLOBAL const int *lengths, GLOBAL const int *leaves_before,
                        GLOBAL const int *bounds, int levels, GLOBAL int *counts)
 {
@@ -169,8 +170,8 @@ __global__ void finish(GLOBAL const int *found, GLOBAL const int *lengths, GLOBA
     counts[1] = lost;
 }
 
-/* Without filters: pair i of n becomes pairs 2i and 2i + 1, whatever it is. A pair is null if x is -1; -2 - node
-   marks a pair of leaves whose boxes meet. */
+/* Without filters: pair i of n always becomes pairs 2i and 2i + 1. A pair is null if x is -1; -2 - node marks a pair
+   of leaves with overlapping boxes. */
 __global__ void step_unfiltered(GLOBAL const int2 *__restrict__ pairs, GLOBAL int4 *__restrict__ next, int n,
                                 GLOBAL const float4 *__restrict__ a_boxes, GLOBAL const float4 *__restrict__ b_boxes,
                                 GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,

@@ -1,9 +1,9 @@
-/* Noise of pairs of particles: one thread a pair, over STEPS successive steps.
+/* Noise of pairs of particles: one thread per pair, over STEPS successive steps.
 
-   BLOCK threads a block; NOISE and PHILOX_ROUNDS as in common/noise.h. */
+   BLOCK threads per block; NOISE and PHILOX_ROUNDS as in common/noise.h. */
 #include "common/noise.h"
 
-/* start: the clock of the first step. noise: the pairs of a step lie next to each other. */
+/* start: the clock of the first step. noise: the pairs of a step are contiguous. */
 __global__ void draw_noise(GLOBAL const unsigned *__restrict__ i,
                            GLOBAL const unsigned *__restrict__ j, GLOBAL const uint4 *start,
                            GLOBAL float *__restrict__ noise, unsigned pairs)
@@ -20,8 +20,8 @@ __global__ void draw_noise(GLOBAL const unsigned *__restrict__ i,
     }
 }
 
-/* The draw of Rozen et al. 2008 that follows each of the fractions 0, spacing, 2 spacing and so
-   on, one thread a fraction. At most 2^24 of them, which float32 holds. */
+/* The draw of Rozen et al. 2008 that follows each of the fractions 0, spacing, 2 spacing etc., one
+   thread per fraction. At most 2^24 of them, which float32 can represent. */
 __global__ void follow_fractions(GLOBAL float *__restrict__ draws, float spacing,
                                  unsigned fractions)
 {

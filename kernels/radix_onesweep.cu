@@ -1,4 +1,4 @@
-/* Least-significant-digit radix sort with one sweep a digit (Adinolfi and Merrill, Onesweep,
+/* Least-significant-digit radix sort with one sweep per digit (Adinolfi and Merrill, Onesweep,
    2022). CUDA only.
 
    The plain version of a sweep, which is stable:
@@ -6,10 +6,10 @@
        for (i = 0; i < n; ++i)
            sorted[place[digit(keys[i])]++] = keys[i];
 
-   where `place` begins with how many keys have a smaller digit. Here a block takes a tile of
-   BLOCK * ITEMS keys: it counts its digits, learns by decoupled look-back (a chain for each digit)
-   where the keys of each digit go, ranks its keys, and brings them into order in shared memory, so
-   that those of a digit are written side by side. */
+   where `place` is initially the number of keys with a smaller digit. Here a block takes a tile of
+   BLOCK * ITEMS keys: it counts its digits, finds the target of each digit by decoupled look-back
+   (a chain per digit), ranks its keys, and reorders them in shared memory, so that the keys of a
+   digit are written contiguously. */
 #include "common/sort_keys.h"
 
 #define SUM int
@@ -19,9 +19,9 @@
 #define WARPS (BLOCK / 32)
 #define TILE (BLOCK * ITEMS)
 #define ALL_LANES 0xffffffffu
-#define LOOKS 4 /* tiles that a thread looks at at once */
+#define LOOKS 4 /* tiles that a thread reads at once */
 
-/* Numbers of 16 and of 8 bits packed side by side, to save registers. */
+/* 16-bit and 8-bit numbers packed in registers, which would otherwise not suffice. */
 #define RANK(k) ((ranks[(k) / 2] >> (16 * ((k) % 2))) & 0xffffu)
 #define DIGIT(k) ((digits[(k) / 4] >> (8 * ((k) % 4))) & 0xffu)
 
@@ -30,7 +30,7 @@ __device__ __forceinline__ unsigned digit_of(Key key, int shift)
     return (unsigned)(key >> shift) & (RADIX - 1);
 }
 
-/* Hide a number from the compiler, so that it computes digits again instead of keeping them in
+/* Return a number opaque to the compiler, so that it recomputes digits instead of keeping them in
    registers. */
 __device__ __forceinline__ int afresh(int number)
 {
@@ -68,8 +68,8 @@ __global__ void __launch_bounds__(COUNT_BLOCK)
             atomicAdd(&bins[bin], counts[bin]);
 }
 
-/* Return the sum of the counts of the threads before this one; for the first RADIX threads, while
-   the others of the block only take part. sums: RADIX / 32 words. */
+/* Return the sum of the counts of preceding threads, for the first RADIX threads; the others of the
+   block only participate. sums: RADIX / 32 words. */
 __device__ __forceinline__ unsigned scan_digits(unsigned count, unsigned *sums)
 {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -117,7 +117,7 @@ __device__ __forceinline__ void store_word(unsigned *address, unsigned sum, Tile
     asm volatile("st.relaxed.gpu.u32 [%0], %1;" ::"l"(address), "r"(word) : "memory");
 }
 
-/* Return where the keys of a digit begin that this tile has; chain: the digit's word of tile 0. */
+/* Return where this tile's keys of a digit begin; chain: the digit's word of tile 0. */
 __device__ __forceinline__ unsigned look_back_along(const unsigned *chain, Tile tile)
 {
     unsigned sum = 0;
@@ -139,8 +139,7 @@ __device__ __forceinline__ unsigned look_back_along(const unsigned *chain, Tile 
 
 /* Sort keys, and with VALUES their values, by one digit.
 
-   number: of the digit, from the lowest.
-   bins: how many keys have each digit; the first tile leaves zeros for the next launch.
+   number: index of the digit, from the lowest.
    ticket, chains: uint64 (1,) and 32-bit (tiles, RADIX), zero before the first launch.
    makes_index: whether values are not read but are 0, 1, 2, ... */
 __global__ void __launch_bounds__(BLOCK, BLOCKS)
@@ -148,9 +147,9 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
                int *sorted_values, unsigned *bins, uint64 *ticket, unsigned *chains, int number,
                int makes_index, int size)
 {
-    /* First the counts of each warp, then keys in order, then values. */
+    /* First the counts of each warp, then sorted keys, then values. */
     __shared__ Key staged[TILE];
-    __shared__ unsigned place[RADIX]; /* of a digit's keys, less their place in the tile */
+    __shared__ unsigned place[RADIX]; /* target of a digit's keys, minus their index in the tile */
     __shared__ unsigned sums[2][RADIX / 32];
     __shared__ Tile shared_tile;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = size;
@@ -170,7 +169,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
     const unsigned begin = tile.number * TILE, warp_begin = begin + warp * 32 * ITEMS + lane;
     const unsigned in_tile = min(n - begin, (unsigned)TILE);
 
-    /* Infinite keys fill the last tile: they stay behind all others. */
+    /* Past the last key, infinite keys stay behind all others. */
     Key key[ITEMS];
     if (in_tile == TILE) {
 #pragma unroll
@@ -198,7 +197,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
         if (tile.number > 0)
             store_word(&chains[tile.number * RADIX + threadIdx.x], count, tile, TILE_SUM);
     }
-    unsigned before = 0; /* keys of this digit in the tiles before, and all of smaller digits */
+    unsigned before = 0; /* keys of this digit in preceding tiles, and all of smaller digits */
     if (tile.number == 0) {
         before = scan_digits(has_digit ? *bin : 0, sums[1]);
         if (has_digit) {
@@ -214,7 +213,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCKS)
     }
     __syncthreads();
 
-    /* Rank the keys: those of a warp in their order, after those of the warps before. */
+    /* Rank the keys: those of a warp in order, after those of preceding warps. */
     shift = afresh(shift);
     unsigned ranks[(ITEMS + 1) / 2];
 #pragma unroll

@@ -1,12 +1,13 @@
-/* Least-significant-digit radix sort in three kernels a digit (Zagha and Blelloch 1991; Satish,
-   Harris and Garland 2009): count the digits of each tile, scan the counts, scatter. Of a digit:
+/* Least-significant-digit radix sort in three kernels per digit (Zagha and Blelloch 1991; Satish,
+   Harris and Garland 2009): count the digits of each tile, scan the counts, scatter. For each
+   digit:
 
        for each tile: for each key: ++counts[digit(key)][tile]
        starts = exclusive sums of counts
        for each tile: for each key: sorted[starts[digit(key)][tile]++] = key
 
-   A tile is BLOCK threads with ITEMS successive keys each, and a thread counts by itself, so that
-   equal digits keep their order. The scan is scan.cu. */
+   A tile is BLOCK threads with ITEMS successive keys each, and each thread has its own counters, so
+   that equal digits keep their order. The scan is scan.cu. */
 #include "common/sort_keys.h"
 
 #define RADIX (1 << DIGIT_BITS)

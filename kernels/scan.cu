@@ -1,8 +1,8 @@
 /* Exclusive prefix sums of int32 counts, in one pass or in three.
 
-   SUM is the type of the sums (int or int64), BLOCK the threads of a block, ITEMS the
-   consecutive counts a thread sums up; a tile is BLOCK * ITEMS counts. With CLEAR the counts
-   are zeroed after they were read, ready for the next histogram. */
+   SUM is the type of the sums (int or int64), BLOCK the threads per block, ITEMS the consecutive
+   counts per thread; a tile is BLOCK * ITEMS counts. With CLEAR the counts are zeroed after
+   reading, for the next histogram. */
 
 #define TILE (BLOCK * ITEMS)
 
@@ -10,7 +10,7 @@
 
 #include "common/lookback.h"
 
-#define PADDED (ITEMS + 1) /* so that the items of a warp's threads lie in different banks */
+#define PADDED (ITEMS + 1) /* so that the items of a warp's threads are in different banks */
 
 /* Single-pass scan with decoupled look-back. */
 __global__ void __launch_bounds__(BLOCK)
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(BLOCK)
     __syncthreads();
     const Tile tile = shared_tile;
 
-    /* Load a thread's counts as vectors where the tile is whole. */
+    /* Load a thread's counts, as vectors if the tile is full. */
     const size_t begin = (size_t)tile.number * TILE + threadIdx.x * ITEMS;
     int values[ITEMS];
     const bool whole = ITEMS % 4 == 0 && begin + ITEMS <= items;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(BLOCK)
         running += values[k];
     }
     const size_t of_warp = (size_t)tile.number * TILE + warp * (32 * ITEMS);
-    if (of_warp + 32 * ITEMS <= items) { /* through shared memory, to write side by side */
+    if (of_warp + 32 * ITEMS <= items) { /* through shared memory, for coalesced writes */
         SUM *const of_lanes = staged + warp * (32 * PADDED);
         for (int k = 0; k < ITEMS; ++k)
             of_lanes[lane * PADDED + k] = out[k];
@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(BLOCK)
 
 #else
 
-/* Scan one sum a thread over the block (Hillis and Steele 1986); return what comes before this
-   thread's. `partial` then holds the inclusive sums. */
+/* Scan one sum per thread over the block (Hillis and Steele 1986); return the exclusive sum.
+   `partial` then holds the inclusive sums. */
 __device__ __forceinline__ SUM scan_block(LOCAL SUM *partial, SUM sum)
 {
     partial[threadIdx.x] = sum;
@@ -121,7 +121,7 @@ __device__ __forceinline__ SUM scan_block(LOCAL SUM *partial, SUM sum)
     return partial[threadIdx.x] - sum;
 }
 
-/* Scan the tiles on their own and note their sums. */
+/* Scan each tile separately and store its sum. */
 __global__ void scan_tiles(GLOBAL int *counts, GLOBAL SUM *sums, GLOBAL SUM *tile_sums, int items)
 {
     __shared__ SUM partial[BLOCK];
@@ -144,7 +144,7 @@ __global__ void scan_tiles(GLOBAL int *counts, GLOBAL SUM *sums, GLOBAL SUM *til
         tile_sums[blockIdx.x] = partial[BLOCK - 1];
 }
 
-/* Turn the tile sums into tile offsets, and put the total behind the last sum. One block walks
+/* Turn the tile sums into tile offsets, and write the total after the last sum. One block loops
    over all tiles. */
 __global__ void scan_tile_sums(GLOBAL SUM *tile_sums, GLOBAL SUM *sums, int items, int tiles)
 {

@@ -1,14 +1,14 @@
-/* Counting sort of particles by cell, where the counts of all cells fit into shared memory: one launch, since
-   launches dominate the time of small inputs. Plainly:
+/* Counting sort of particles by cell, if the counts of all cells fit in shared memory: one launch, as launches dominate
+   the time for few particles. The plain version:
 
        each block:  counts the particles of all cells, and scans the counts
                     writes its share of the cells, and the particles in them
 
-   All blocks count all particles, which is faster than waiting for each other. Ranks may differ between blocks, but
-   one block writes all particles of a cell: the block whose share of the slots contains the cell's start.
+   All blocks count the same particles, which is faster than waiting for each other. Ranks within a cell may differ
+   between blocks, but one block writes the whole cell: the one whose share of the slots contains its start.
 
-   BLOCK threads a block, a multiple of 32; ITEMS particles a thread; IN_THREAD cells that a thread sums up, a multiple
-   of 4. SHARED_BYTES: 4 * BLOCK * IN_THREAD. Cells and particles are at most 2^16. */
+   BLOCK threads per block, a multiple of 32; ITEMS particles per thread; IN_THREAD cells per thread in the scan, a
+   multiple of 4. SHARED_BYTES: 4 * BLOCK * IN_THREAD. Cells and particles are at most 2^16. */
 #include "common/block_sum.h"
 #include "common/grid.h"
 
@@ -26,9 +26,9 @@ __global__ void OCCUPANCY sort_shares(GLOBAL const float4 *__restrict__ position
     __shared__ int sums[BLOCK];
     LOCAL int *const counts = (LOCAL int *)shared;
 
-    /* Count; the count before an addition is the particle's rank. */
+    /* Count; the previous count is the particle's rank. */
     float4 p[ITEMS];
-    unsigned ranks[ITEMS]; /* the cell, with the rank in it below */
+    unsigned ranks[ITEMS]; /* the cell, with the rank in the lower bits */
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k)
         p[k] = k * BLOCK + threadIdx.x < particles ? positions[k * BLOCK + threadIdx.x] : make_float4(0, 0, 0, 0);
@@ -61,7 +61,8 @@ __global__ void OCCUPANCY sort_shares(GLOBAL const float4 *__restrict__ position
     }
     __syncthreads();
 
-    /* Write what begins in the block's share of the slots; the last share has the empty cells at the end, too. */
+    /* Write the cells that begin in the block's share of the slots; the last share includes the empty cells at the end.
+       */
     const int share = (particles + (int)gridDim.x - 1) / (int)gridDim.x, first = (int)blockIdx.x * share;
     const int last = blockIdx.x + 1 < gridDim.x ? first + share : particles + 1;
 #pragma unroll

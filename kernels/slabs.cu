@@ -1,11 +1,11 @@
-/* For ranks that share a box by planes of cells: migrants, and where planes begin.
+/* Kernels for ranks that share a box by planes of cells: migrants, and starts of planes.
 
-   One thread a particle or an entry. */
+   One thread per particle or entry. */
 #include "common/box.h"
 
-/* The cell of each particle, counted from the plane `low`. Rows from `held` on are empty, and
-   particles below `low` or from `high` on are in another rank: they are in cells past the last plane,
-   spread over one more. */
+/* The cell of each particle, relative to the plane `low`. Rows from `held` on are empty, and
+   particles below `low` or from `high` on belong to another rank: they go to cells past the last
+   plane, spread over one more plane. */
 __global__ void cells_of_part(GLOBAL const uint4 *__restrict__ places,
                               GLOBAL int *__restrict__ cell_of, GLOBAL const Box *__restrict__ box,
                               int low, int high, int held, int rows)
@@ -48,7 +48,7 @@ __global__ void find_leavers(GLOBAL const uint4 *__restrict__ places,
     }
 }
 
-/* Where planes begin: of each from the first, and the end of the last. */
+/* The start of each plane, and the end of the last. */
 __global__ void plane_starts(GLOBAL const int *__restrict__ start, int plane, int first, int count,
                              GLOBAL int *__restrict__ found)
 {
@@ -57,7 +57,7 @@ __global__ void plane_starts(GLOBAL const int *__restrict__ start, int plane, in
         found[k] = start[(first + (int)k) * plane];
 }
 
-/* Copy where cells begin, for particles that are `shift` rows further on. */
+/* Copy cell starts, shifted by `shift` rows. */
 __global__ void lay_starts(GLOBAL const int *__restrict__ source, int from,
                            GLOBAL int *__restrict__ target, int to, int count, int shift)
 {

@@ -1,8 +1,8 @@
 /* Sliced ELL (SELL-C-sigma: Kreutzer, Hager, Wellein, Fehske, Bishop, SIAM J. Sci. Comput. 36, 2014, C = 32):
-   among each SIGMA rows the longest come first, and 32 rows in that order are a slice, as wide as its longest.
-   So the threads of a warp end together, and what they read is full. Row order[p] has place p among the rows;
-   the k-th block of that row is at start[p / 32] + 32 k + p % 32. Diagonal, lengths, factors and sums stay in
-   the order of the rows. */
+   in each window of SIGMA rows the longest come first, and 32 rows in that order form a slice, as wide as its
+   longest. So the threads of a warp end together, and read full sectors. Row order[p] is at position p; the k-th
+   block of that row is at start[p / 32] + 32 k + p % 32. Diagonal, lengths, factors and sums keep the order of
+   the rows. */
 
 #define SLICE 32
 #define ROW_AT(p, order) (order[p])
@@ -20,7 +20,7 @@ __device__ __forceinline__ int length_of(GLOBAL const int64 *offsets, int i)
     return (int)(offsets[i + 1] - offsets[i]);
 }
 
-/* Order each SIGMA rows by falling length, and count the places that each slice takes. */
+/* Sort each window of SIGMA rows by decreasing length, and compute the size of each slice. */
 __global__ void order_rows(GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ order,
                            GLOBAL int *__restrict__ places, int rows)
 {

@@ -1,8 +1,8 @@
 /* From sorted (cell, particle) keys to sorted cells: the first key of each cell by binary search,
-   as Purcell et al. 2003 built their photon grid, and the particles taken out of the keys.
-   One thread a cell, one thread a key; BLOCK threads a block. */
+   as Purcell et al. 2003 built their photon grid, and the particles extracted from the keys. One
+   thread per cell or per key; BLOCK threads per block. */
 
-/* Search each cell's first place in the sorted keys; the one past the last cell gets the total. */
+/* Search each cell's first index in the sorted keys; the entry past the last cell is the total. */
 __global__ void search_starts(GLOBAL const uint64 *__restrict__ keys, GLOBAL int *__restrict__ start,
                               int cells, int particles)
 {
@@ -21,7 +21,7 @@ __global__ void search_starts(GLOBAL const uint64 *__restrict__ keys, GLOBAL int
     start[cell] = (int)low;
 }
 
-/* Take the particles out of the keys, and their positions along. */
+/* Extract the particles from the keys, and gather their positions. */
 __global__ void unpack(GLOBAL const uint64 *__restrict__ keys, GLOBAL int *__restrict__ order,
                        GLOBAL const float4 *__restrict__ positions,
                        GLOBAL float4 *__restrict__ sorted_positions, int particles)

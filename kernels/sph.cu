@@ -1,34 +1,34 @@
 /* Steps of smoothed particle hydrodynamics with rigid bodies (silva2012, sections 3 and 4).
 
-   A particle is a place (x, y, z, id; see common/box.h) and a velocity. Lengths are in kernel
-   radii, densities in rest densities, and k of the equation of state is 1. Parts of densities and
+   A particle is a position (x, y, z, id; see common/box.h) and a velocity. Lengths are in kernel
+   radii, densities in rest densities, and k of the equation of state is 1. Terms of densities and
    of accelerations are rounded to multiples of a power of two before they are added, so that sums
-   depend neither on the order of the neighbours nor on how these are found, and a pair's forces
-   are opposite to the bit.
+   depend neither on the order of the neighbours nor on how these are found, and a pair's forces are
+   opposite to the bit.
 
-   Kernels that go over particles do so from `first` to `last`, so that a part of them can be
-   computed while what the others need is still on its way. One thread a particle; see
-   common/candidates.h for the other constants.
+   Kernels over particles process those from `first` to `last`, so that some can be computed while
+   the input of others is still in transfer. One thread per particle; see common/candidates.h for
+   the other constants.
 
-   `densities` notes for `forces` which candidates are neighbours: their numbers, or of sorted cells,
-   the end of each stretch of 32 candidates and a bit for each. NEAR: room for the notes of a
-   particle; where they take more, `forces` searches again. */
+   `densities` records the neighbours for `forces`: their indices, or for sorted cells, the end of
+   each range of 32 candidates and a bit for each. NEAR: capacity of a particle's notes; if they
+   overflow, `forces` searches again. */
 #include "common/box.h"
 #include "common/sph.h"
 
 #define MARKED (TRAVERSAL == 0)
 
-/* Where the k-th note of a particle is. */
+/* The index of the k-th note of a particle. */
 #if LIST_BY_PARTICLE
 #define NOTE(i, k) ((int64)(i)*NEAR + (k))
 #else
 #define NOTE(i, k) ((int64)(k)*particles + (i))
 #endif
 
-/* How many blocks a multiprocessor has registers for, where pairs are held in shared memory.
-   Densities: twelve, of 40 registers; with no bound they take 41, room for ten; sixteen spill.
-   Forces: eight, of up to 64; twelve spill, and their shared memory leaves less of the cache for
-   what is read of neighbours. Measured: docs/decisions/deferred-forces.md. */
+/* Blocks per multiprocessor, by registers, if pairs are held in shared memory. Densities: twelve,
+   with 40 registers; unbounded they take 41, for ten blocks; sixteen spill. Forces: eight, with up
+   to 64; twelve spill, and their shared memory leaves less cache for neighbours. Measured:
+   docs/decisions/deferred-forces.md. */
 #define DENSITY_BLOCKS 12
 #define FORCE_BLOCKS 8
 #if MARKED && defined(__CUDACC__)
@@ -41,7 +41,7 @@
 #include "common/held.h"
 #define STRETCH(begin, end) MARK_STRETCH(begin, end)
 
-/* What the first test of candidates reads. */
+/* The input of the first test of candidates. */
 __global__ void coarsen(GLOBAL const uint4 *__restrict__ places, GLOBAL const Box *__restrict__ box,
                         int first, int last, GLOBAL unsigned *__restrict__ coarse)
 {
@@ -53,8 +53,8 @@ __global__ void coarsen(GLOBAL const uint4 *__restrict__ places, GLOBAL const Bo
 #define HOLD_PAIRS
 #endif
 
-/* Add the part of a density by a particle (equation 8), 0 if it is out of range; whether it is not.
-   law: the weight and the rounder. */
+/* Add a particle's contribution to a density (equation 8), 0 if out of range; return whether it is
+   in range. law: the weight and the rounder. */
 __device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 length, float4 law)
 {
     float beyond = square_length(displacement_by(length, p, q)) - 1.0f;
@@ -75,9 +75,9 @@ __device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 
         }                                                                                          \
     }
 
-/* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
-   inverse of the density. coarse: see `coarsen`. particles: room in the arrays. Particles that are
-   not in the planes of cells from `low` to before `high` are left out. */
+/* Density of each particle (equation 4), in the form `forces` reads: flow is the velocity and the
+   inverse of the density. coarse: see `coarsen`. particles: capacity of the arrays. Particles
+   outside the planes of cells from `low` to before `high` are skipped. */
 __global__ void OCCUPANCY(DENSITY_BLOCKS)
     densities(GLOBAL const uint4 *__restrict__ places,
               GLOBAL const unsigned *__restrict__ coarse,
@@ -131,7 +131,7 @@ __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u,
 {
     float4 d = displacement_by(length, p, q);
     float square = square_length(d);
-    /* Particles in one place have no direction between them, and no pressure on each other. */
+    /* Coincident particles have no direction between them, and exert no pressure on each other. */
     float inverse = rsqrt_of_normal(fmaxf(square, 1e-20f));
     float gap = fmaf(-square, inverse, 1.0f);
     float both = u.w * v.w;
@@ -153,7 +153,7 @@ __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u,
     }
 #undef IN_RANGE
 
-/* Change of velocity along an axis in a step. */
+/* Change of velocity along an axis in one step. */
 __device__ __forceinline__ float kick(GLOBAL const Box *box, GLOBAL const Fluid *fluid, int axis,
                                       unsigned place, float speed, int steps)
 {
@@ -163,9 +163,9 @@ __device__ __forceinline__ float kick(GLOBAL const Box *box, GLOBAL const Fluid 
     return fluid->time_step * acceleration;
 }
 
-/* Move a particle of velocity `v` by a step, and return its new velocity: explicit Euler as in section
-   4.3, which moves by the velocity of before, or SYMPLECTIC, which moves by the new one. force: in
-   force steps. fault: see `moved`. */
+/* Move a particle of velocity `v` by a step, and return its new velocity: explicit Euler as in
+   section 4.3, which moves by the old velocity, or SYMPLECTIC, which moves by the new one. force:
+   in force steps. fault: see `moved`. */
 __device__ __forceinline__ float4 carried(GLOBAL const Box *box, GLOBAL const Fluid *fluid, uint4 *p,
                                           float4 v, int4 force, uint4 now, GLOBAL int *fault)
 {
@@ -188,8 +188,8 @@ __device__ __forceinline__ float4 carried(GLOBAL const Box *box, GLOBAL const Fl
 #define TARGET(slot, shift) ((int)(slot) - (shift))
 #endif
 
-/* Acceleration of each particle by its neighbours, in force steps. MOVES: and what `integrate` does,
-   where the new state has arrays of its own; of sorted cells, those of the new state as well. */
+/* Acceleration of each particle by its neighbours, in force steps. MOVES: also integrates, if the
+   new state has its own arrays; for sorted cells, also computes the cells of the new state. */
 __global__ void OCCUPANCY(FORCE_BLOCKS)
     forces(GLOBAL const uint4 *__restrict__ places,
            GLOBAL const float4 *__restrict__ flow, GLOBAL const int *__restrict__ cells,
@@ -235,8 +235,8 @@ __global__ void OCCUPANCY(FORCE_BLOCKS)
 #endif
 }
 
-/* Velocities and places after a step, written `shift` rows earlier. order, since, stale: as in
-   dpd.cu. */
+/* Velocities and positions after a step, written `shift` rows before their input. order, since,
+   stale: as in dpd.cu. */
 __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
                           GLOBAL const int4 *__restrict__ force,
                           GLOBAL const int *__restrict__ order,

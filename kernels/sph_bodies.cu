@@ -1,12 +1,12 @@
-/* Rigid bodies in the fluid of sph.cu (silva2012, sections 3.3 and 4): sets of particles that fluid,
-   walls and other bodies push. Parts of accelerations are rounded as those of the fluid are. See
+/* Rigid bodies in the fluid of sph.cu (silva2012, sections 3.3 and 4): sets of particles pushed by
+   fluid, walls and other bodies. Terms of accelerations are rounded as those of the fluid. See
    common/candidates.h for the constants. */
 #include "common/box.h"
 #include "common/sph.h"
 
-/* A rigid body: what does not change of it. Masses and moments are in masses of a particle of the
-   fluid, the axes of the body are its principal ones. share: of its mass, of each of its
-   particles `first` to `last`. radius: of the ball about its centre that holds them. */
+/* The constants of a rigid body. Masses and moments are in masses of a fluid particle, in the
+   body's principal axes. share: the mass fraction of each of its particles `first` to `last`.
+   radius: of the ball around its centre that contains them. */
 typedef struct Body {
     float inverse_mass;
     float inverse_inertia[3];
@@ -21,7 +21,7 @@ __device__ __forceinline__ float4 cross_product(float4 a, float4 b)
     return make_float4(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x, 0.0f);
 }
 
-/* A vector turned by a unit quaternion (x, y, z, w). */
+/* A vector rotated by a unit quaternion (x, y, z, w). */
 __device__ __forceinline__ float4 turned(float4 q, float4 v)
 {
     float4 t = cross_product(q, v);
@@ -40,7 +40,7 @@ __device__ __forceinline__ float4 angular_velocity(GLOBAL const Body *body, floa
     return turned(turn, own);
 }
 
-/* A place at a distance from another; behind a wall it is at the wall. */
+/* A position displaced by a vector, clamped to the walls. */
 __device__ __forceinline__ unsigned place_at(GLOBAL const Box *box, int axis, unsigned place,
                                              float distance)
 {
@@ -51,9 +51,9 @@ __device__ __forceinline__ unsigned place_at(GLOBAL const Box *box, int axis, un
     return (unsigned)(to < 0 ? 0 : to > 0x7FFFFFFF ? 0x7FFFFFFF : to);
 }
 
-/* Where the particles of bodies are and how fast: places with the number of the body in w,
-   velocities, and arms from the body's centre. offsets: in the body's frame, with its number.
-   before: a copy of the centres, for `move_bodies`. */
+/* Positions of the particles of bodies, with the index of the body in w, their velocities, and arms
+   from the body's centre. offsets: in the body's frame, with its index. before: a copy of the
+   centres, for `move_bodies`. */
 __global__ void place_bodies(GLOBAL const Body *__restrict__ bodies,
                              GLOBAL const uint4 *__restrict__ centres,
                              GLOBAL const float4 *__restrict__ turns,
@@ -114,9 +114,9 @@ __device__ __forceinline__ float4 contact(float4 d, float square, float4 u, floa
     }
 
 /* Forces between bodies and the fluid between `from` and `to`: on each particle of a body, and
-   added to those on the fluid. Cells without a body nearby are skipped. Cells are the broad
-   phase: of what is far from the fluid, they are empty. low, high: between which planes of cells,
-   and next to which, there is fluid. One thread a particle of a body. */
+   added to those on the fluid. Fluid far from all bodies is never visited. Cells are the broad
+   phase: far from the fluid, they are empty. low, high: the planes of cells between and next to
+   which there is fluid. One thread per particle of a body. */
 __global__ void couple(GLOBAL const uint4 *__restrict__ body_places,
                        GLOBAL const float4 *__restrict__ speeds, int count,
                        GLOBAL const uint4 *__restrict__ places,
@@ -140,8 +140,8 @@ __global__ void couple(GLOBAL const uint4 *__restrict__ body_places,
 }
 
 /* Force on a particle of a body, in masses of a particle of the fluid: by the fluid (push), by
-   the walls (equation 13), and by the particles of other bodies. Bodies whose bounding balls are
-   apart are skipped. */
+   the walls (equation 13), and by the particles of other bodies. Bodies with disjoint balls are
+   skipped. */
 __device__ __forceinline__ float4 force_on(int k, int number, float4 push, int body_count,
                                            GLOBAL const Body *bodies, GLOBAL const uint4 *centres,
                                            GLOBAL const uint4 *body_places,
@@ -151,7 +151,7 @@ __device__ __forceinline__ float4 force_on(int k, int number, float4 push, int b
     uint4 p = body_places[k], c = centres[number];
     float4 u = speeds[k], arm = arms[k];
     float share = bodies[number].share, range = fluid->contact_distance;
-    /* Not from the place, which ends at the wall. */
+    /* Not from the position, which is clamped to the wall. */
     push.x += share * by_walls(box, fluid, 0, fmaf((float)c.x, box->length[0], arm.x), u.x);
     push.y += share * by_walls(box, fluid, 1, fmaf((float)c.y, box->length[1], arm.y), u.y);
     push.z += share * by_walls(box, fluid, 2, fmaf((float)c.z, box->length[2], arm.z), u.z);
@@ -173,8 +173,9 @@ __device__ __forceinline__ float4 force_on(int k, int number, float4 push, int b
     return push;
 }
 
-/* Add up forces and torques and move the bodies, symplectically. A body that would move further than
-   a cell, or to no number, stays, and is reported as particle `particles` + number. One block a body. */
+/* Add up forces and torques and move the bodies, symplectically. A body that would move further
+   than a cell, or to NaN, stays, and is reported as particle `particles` + index. One block per
+   body. */
 __global__ void move_bodies(GLOBAL const Body *__restrict__ bodies,
                             GLOBAL const uint4 *__restrict__ before,
                             GLOBAL const uint4 *__restrict__ body_places,
@@ -231,7 +232,7 @@ __global__ void move_bodies(GLOBAL const Body *__restrict__ bodies,
         c.y = moved_along(box, 1, c.y, v.y * dt, &turn_y);
         c.z = moved_along(box, 2, c.z, v.z * dt, &turn_z);
         v = make_float4(v.x * turn_x, v.y * turn_y, v.z * turn_z, 0.0f);
-        /* q + dt/2 (w, 0) q, made a unit again. */
+        /* q + dt/2 (w, 0) q, normalised. */
         float4 wq = cross_product(w, q);
         float4 next = make_float4(fmaf(share, fmaf(w.x, q.w, wq.x), q.x),
                                   fmaf(share, fmaf(w.y, q.w, wq.y), q.y),

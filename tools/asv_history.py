@@ -1,8 +1,8 @@
-"""Run asv's benchmarks on several commits in the environment that is there, installing nothing.
+"""Run asv's benchmarks on several commits in the current environment, installing nothing.
 
-For a machine that nothing can be installed on, such as a GPU box without a network. Each commit's
-sources are laid out in a folder, which asv puts before all else that Python imports from; the
-benchmarks are those of this checkout. In two parts where the checkout has no history:
+For machines on which nothing can be installed, such as a GPU box without a network. Each commit's
+sources are unpacked to a folder that comes first on Python's path; the benchmarks are those of this
+checkout. It runs in two steps, as the checkout there has no history:
 
     python tools/asv_history.py pack FOLDER COMMIT...    where the history is
     python tools/asv_history.py run FOLDER -- OPTIONS    where the device is, on FOLDER's copy
@@ -27,7 +27,7 @@ DATES = "commits.json"
 
 
 def pack(folder: Path, commits: list[str]) -> None:
-    """Write a `<hash>.tar` of the sources of each commit, and `commits.json` with their dates."""
+    """Write the sources of each commit to `<hash>.tar`, and their dates to `commits.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     dates = {}
     for name in commits:
@@ -38,9 +38,9 @@ def pack(folder: Path, commits: list[str]) -> None:
 
 
 def run(folder: Path, options: list[str]) -> int:
-    """Run asv on each commit of a folder that `pack` wrote, oldest first; return the worst status.
+    """Run asv on each commit of a folder written by `pack`, oldest first; return the worst status.
 
-    Results go where asv.conf.json of this checkout says.
+    Results go to the folder in this checkout's asv.conf.json.
     """
     folder = folder.resolve()
     dates: dict[str, int] = json.loads((folder / DATES).read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def run(folder: Path, options: list[str]) -> int:
         with tempfile.TemporaryDirectory() as sources:
             with tarfile.open(folder / f"{commit}.tar") as archive:
                 archive.extractall(sources, filter="data")
-            # asv takes PYTHONPATH away from its benchmarks, and gives them this in its place.
+            # asv removes PYTHONPATH for its benchmarks, and sets it to this variable.
             path = os.pathsep.join(filter(None, [sources, os.environ.get("PYTHONPATH")]))
             settings = str(_configuration(folder, commit))
             command = ["asv", "run", "--config", settings, "--python=same"]
@@ -65,7 +65,7 @@ def run(folder: Path, options: list[str]) -> int:
 
 
 def _configuration(folder: Path, commit: str) -> Path:
-    """Write asv's configuration for one of the commits of a folder; return where it is."""
+    """Write asv's configuration for one commit of a folder; return its path."""
     from asv.util import load_json
 
     settings = load_json(str(ROOT / "asv.conf.json"), js_comments=True)

@@ -1,8 +1,8 @@
-"""Tell asv what this machine is, and print the name that its results have there.
+"""Register this machine with asv, and print the name of its results there.
 
-The name is that of `results/measured`: the GPU's, or the processor's, never the host's. asv draws
-a line of its own for each system and each size of memory, so these are told without what changes
-from one boot to the next.
+The name is that of `results/measured`: of the GPU or the processor, never of the host. asv draws a
+separate line per system and memory size, so these are recorded without details that change between
+boots.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gpubench.measure.environment import machine
 
 
 def register(spec: str) -> str:
-    """Write the machine into asv's file in the home folder, and return its name.
+    """Write the machine to asv's file in the home folder, and return its name.
 
-    spec: the device that is measured, as `gpubench run --device` takes it.
+    spec: the measured device, as for `gpubench run --device`.
     """
     with open_device(spec) as device:
         name = machine(device.name, device.is_cpu)

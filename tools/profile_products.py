@@ -1,11 +1,11 @@
-"""Read the GPU's counters of products with a sparse matrix, to tell matrix and vector apart.
+"""Profile sparse matrix products with GPU counters, separating matrix and vector traffic.
 
     python tools/profile_products.py --particles 4194304 --per-cell 8
 
 Needs an NVIDIA GPU and Nsight Compute's `ncu`, with the right to read counters. Each product runs
 with particles in the order of their cells and in random order, and once more with `own` columns:
-each column is replaced by the row it stands in, so the vector is read in order and what is left is
-the access to the matrix. Prints a row for each; exit status 2 where counters cannot be read.
+each column is replaced by its row, so the vector is read in order and the rest is access to the
+matrix. Prints a row for each; exit status 2 if counters cannot be read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 class Unreadable(Exception):
-    """The counters cannot be read; says why in one line."""
+    """The counters cannot be read; the message gives the reason in one line."""
 
 
 def main() -> int:
@@ -73,7 +73,7 @@ def main() -> int:
 def launch(
     product: str, columns: str, particles: int, per_cell: float, device_spec: str = "cuda"
 ) -> None:
-    """Launch a product three times, and print the least bytes that it moves."""
+    """Launch a product three times, and print its minimum traffic in bytes."""
     import numpy as np
 
     from gpubench import registry
@@ -97,7 +97,7 @@ def launch(
 
 
 def profile(given: argparse.Namespace, product: str, columns: str) -> tuple[dict[str, float], int]:
-    """Return the counters of the third launch of a product, and the least bytes that it moves."""
+    """Return the counters of the third launch of a product, and its minimum bytes."""
     if shutil.which(given.ncu) is None:
         raise Unreadable(f"there is no {given.ncu}: install Nsight Compute, or name it with --ncu")
     command = [
@@ -117,7 +117,7 @@ def profile(given: argparse.Namespace, product: str, columns: str) -> tuple[dict
 
 
 def counters_in(text: str) -> dict[str, float]:
-    """Return the counters in what ncu prints as CSV: a line of names, one of units, the values."""
+    """Return the counters in ncu's CSV output: a line of names, one of units, the values."""
     lines = [line for line in text.splitlines() if line.startswith('"')]
     rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
     missing = [name for name in METRICS.values() if not rows or name not in rows[-1]]

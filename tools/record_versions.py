@@ -1,10 +1,10 @@
-"""Compute the versions of what older results timed, from the commits that measured them.
+"""Compute the code versions of older results, from the commits that measured them.
 
     python tools/record_versions.py RESULTS...
 
-Writes gpubench/evidence/versions.json: of each commit, the version of each algorithm of its
-records, alone or with a workload, where these have none or today's rule gives another. Needs the
-history of the commits; what stands there of others stays.
+Writes gpubench/evidence/versions.json: for each commit, the version of each algorithm in its
+records, alone or with a workload, if the records have none or the current rule differs. Needs the
+commits in the history; entries of other commits are kept.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Run tests again and again beside busy loops, and count which of them fail.
+"""Run tests repeatedly beside busy loops, and count which of them fail.
 
     python tools/repeat_tests.py tests/distributed/test_watch.py tests/studies/test_spread.py
 
-A test that starts processes may be right only as long as they are quick. Here each core has more to
-do than it can: what waits for a time instead of an event fails sooner or later. Prints each failure
-with its message, at the end how often each test failed; exit 1 if one did, 2 where pytest cannot
-run them.
+A test that starts processes may pass only while they are fast. Here all cores are overloaded: tests
+that wait for a time instead of an event fail sooner or later. Prints each failure with its message,
+and finally the failure count of each test; exit 1 if any failed, 2 if pytest cannot run them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
-RAN = (0, 1)  # what pytest exits with where tests were run
+RAN = (0, 1)  # pytest's exit statuses if tests were run
 
 
 def main() -> int:
@@ -47,7 +46,7 @@ def main() -> int:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Keep so many cores busy, as far as there are as many, during the body of the `with`."""
+    """Keep up to `count` cores busy during the body of the `with`."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -58,7 +57,7 @@ def busy(count: int) -> Iterator[None]:
 
 
 def failures(tests: list[str]) -> dict[str, str] | None:
-    """Run tests once; return the first line of what each that failed said, None without a run."""
+    """Run tests once; return the first line of each failure, None if none was run."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *tests]

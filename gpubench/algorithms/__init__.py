@@ -1,1 +1,1 @@
-"""One file an algorithm; the registry finds them by scanning this folder."""
+"""One file per algorithm; the registry finds them by scanning this folder."""

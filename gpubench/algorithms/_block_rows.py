@@ -1,4 +1,4 @@
-"""What products over rows of 1x3 blocks share: where the matrix comes from, and its arrays."""
+"""Base of products with matrices of 1x3 blocks: the source of the matrix, and its arrays."""
 
 from __future__ import annotations
 
@@ -40,11 +40,10 @@ def forms(*layouts: str, tasks: tuple[str, ...] = tuple(TASK_WORDS)) -> dict[str
 
 
 class Source:
-    """What a matrix is made of, on the device: compressed rows of columns, and blocks or positions.
+    """The data to assemble a matrix from, on the device: CSR columns, and blocks or positions.
 
     arrays: offsets, int64, (rows + 1,); columns, int32; positions or given blocks, float32, (n, 4);
-        the given diagonal; whether blocks are given; the inverse of the cutoff. So kernels take
-        them.
+        the given diagonal; whether blocks are given; 1 / cutoff: the kernels' arguments, in order.
     lengths: int32, shape (rows,), on the host.
     """
 
@@ -69,7 +68,7 @@ class Source:
 
 
 def _padded(blocks: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return blocks with a fourth component, which is NaN: it must not be read."""
+    """Return blocks with a fourth component of NaN, which kernels must not read."""
     packed = np.full((len(blocks), 4), np.nan, np.float32)
     packed[:, :3] = blocks
     return packed
@@ -78,9 +77,9 @@ def _padded(blocks: NDArray[np.float32]) -> NDArray[np.float32]:
 class BlockRowsProduct(SparseProduct):
     """A layout of block rows with its assembly and products.
 
-    unroll: how many blocks a thread loads before it needs the first.
-    file: of its kernels. places: how many blocks there is room for. start: see `Assembled`.
-    order: int32, shape (rows,), the rows in the order of the layout, where that is another.
+    unroll: the number of blocks a thread loads before it uses the first.
+    file: the kernel file. places: capacity in blocks. start: see `Assembled`.
+    order: int32, shape (rows,), the rows in the order of the layout, if it permutes them.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"unroll": 4}
@@ -110,7 +109,7 @@ class BlockRowsProduct(SparseProduct):
         self._values = self.allocate(self.result_shape(), "float32")
 
     def constants(self) -> dict[str, int | str]:
-        """Return further constants of the kernels."""
+        """Return additional compile-time constants of the kernels."""
         return {}
 
     def multiplication(self) -> str:
@@ -118,7 +117,7 @@ class BlockRowsProduct(SparseProduct):
         return "multiply"
 
     def result_shape(self) -> tuple[int, ...]:
-        """Return the shape of a product; of no product where the task is to assemble."""
+        """Return the shape of the product, empty if the task is to assemble."""
         return {"assemble": (0,), "product": (self.rows,)}.get(self.task, (self.rows, 4))
 
     def _kernel(self, name: str) -> Any:
@@ -128,7 +127,7 @@ class BlockRowsProduct(SparseProduct):
         return (3, places) if self._planes else (places, 4)
 
     def load(self, inputs: MatrixSet) -> None:
-        """List the neighbours, make room for the matrix, assemble it, and upload the factors."""
+        """List the neighbours, allocate the matrix, assemble it, and upload the vectors."""
         self._source: Source | None = Source(self.device, inputs)
         self._entries = int(self._source.lengths.sum(dtype=np.int64))
         self._longest = int(self._source.lengths.max(initial=0))
@@ -143,11 +142,11 @@ class BlockRowsProduct(SparseProduct):
 
     @abstractmethod
     def make_room(self, lengths: NDArray[np.int32]) -> None:
-        """Set `places` and `start`, and what else depends on the lengths, on the host."""
+        """Set `places`, `start` and all else that depends on the row lengths, on the host."""
 
     @abstractmethod
     def find_start(self, offsets: Any) -> None:
-        """Queue what fills `start`; offsets: int64, shape (rows + 1,), of the list."""
+        """Queue the computation of `start`; offsets: int64, shape (rows + 1,), of the list."""
 
     def assemble(self) -> None:
         """Queue the assembly of the loaded input."""
@@ -176,7 +175,7 @@ class BlockRowsProduct(SparseProduct):
 
     @abstractmethod
     def place(self, i: Ids, k: Ids, start: Ids) -> Ids:
-        """Return where the k-th block of row i is, as the kernels have it."""
+        """Return the index of the k-th block of row i, as the kernels compute it."""
 
     @property
     def answer(self) -> Product | Assembled:
@@ -189,16 +188,16 @@ class BlockRowsProduct(SparseProduct):
         )  # fmt: skip
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return the blocks beside the diagonal, the longest row, and places for each block."""
+        """Return the number of off-diagonal blocks, the longest row, and places per block."""
         padded = {"places_per_block": self.places / self._entries} if self._entries else {}
         return {"blocks": self._entries, "longest_row": self._longest, **padded}
 
     def start_bytes(self) -> int:
-        """Return the bytes of what stands beside columns and blocks: the lengths, or starts."""
+        """Return the bytes of the row lengths or row starts."""
         return 4 * self.rows
 
     def traffic_bytes(self) -> int:
-        # A float4 is moved with the w that nothing reads.
+        # A float4 is moved whole, though its w is never read.
         block = 12 if self._planes else 16
         matrix = self._entries * (4 + block) + self.rows * block + self.start_bytes()
         if self.task == "assemble":  # offsets, positions and neighbours read

@@ -1,4 +1,4 @@
-"""The cycles that a map of a finite set into itself ends in."""
+"""Cycles of a map from a finite set to itself."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Cycles:
-    """Where each of n elements leads to.
+    """The cycle that each of n elements ends in.
 
-    successor: int64, shape (n,), what follows each element.
-    cycle_of: int64, shape (n,), the number of the cycle that it ends in.
-    lengths: int64, shape (cycles,), the elements on each.
+    successor: int64, shape (n,), the image of each element.
+    cycle_of: int64, shape (n,), the number of the cycle it ends in.
+    lengths: int64, shape (cycles,), the length of each cycle.
     """
 
     successor: NDArray[np.int64]
@@ -22,7 +22,7 @@ class Cycles:
     lengths: NDArray[np.int64]
 
     def walk(self, start: int) -> tuple[int, NDArray[np.int64]]:
-        """Return how many steps from an element its cycle is away, and the cycle in its order."""
+        """Return the number of steps from an element to its cycle, and the cycle in order."""
         place: dict[int, int] = {}
         while start not in place:
             place[start] = len(place)
@@ -34,8 +34,8 @@ class Cycles:
 def cycles(successor: NDArray[np.int64]) -> Cycles:
     """Find the cycles of a map of 0 to n - 1 into itself, in O(n log n)."""
     n = len(successor)
-    # After n steps or more every element is on its cycle; by squaring, the map is applied 2^k
-    # times. The least element met on the way round names the cycle.
+    # After n steps or more every element is on its cycle; repeated squaring applies the map 2^k
+    # times. A cycle is named by its smallest element.
     end, least = successor, np.minimum(np.arange(n), successor)
     for _ in range(n.bit_length()):
         least = np.minimum(least, least[end])

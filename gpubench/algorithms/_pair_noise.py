@@ -1,4 +1,4 @@
-"""What the generators of pair noise share: their kernel, and what their numbers are like."""
+"""Base of the pair noise generators: their kernel, and statistics of their numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DrawnNoise(PairNoise):
 
     @abstractmethod
     def _generator_constants(self) -> dict[str, int]:
-        """Return what kernels/common/noise.h is compiled with."""
+        """Return the compile-time constants of kernels/common/noise.h."""
 
     def launch(self) -> None:
         self._draw(
@@ -36,7 +36,7 @@ class DrawnNoise(PairNoise):
         return Noise(self._values)
 
     def traffic_bytes(self) -> int:
-        # Both ids once a launch, each number written.
+        # Both ids read once per launch, each number written.
         return (8 + 4 * self.launches) * self.pairs // self.launches
 
     def outcome(self) -> dict[str, int | float | str]:
@@ -44,13 +44,13 @@ class DrawnNoise(PairNoise):
 
 
 def moments(values: NDArray[np.float32]) -> dict[str, int | float | str]:
-    """Return what numbers from -1 to 1 are like, scaled as a uniform one is to a variance of 1.
+    """Return statistics of numbers in [-1, 1], scaled so that uniform ones have variance 1.
 
     values: shape (steps, pairs).
-    Returned: the mean; the variance less 1; the mean product of a pair's numbers in successive
-    steps, and of the numbers of successive pairs in a step; the error of such means if all numbers
-    were independent, 1 / sqrt(numbers); how many numbers, and different ones, there are. Nothing
-    where there is no product to average.
+    Returned: the mean; the variance minus 1; the mean product of a pair's numbers in successive
+    steps, and of successive pairs in a step; the standard error of these means for independent
+    numbers, 1 / sqrt(numbers); the count of numbers, and of distinct ones. Empty if there are no
+    products to average.
     """
     steps, pairs = values.shape
     if steps < 2 or pairs < 2:

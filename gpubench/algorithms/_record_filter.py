@@ -1,4 +1,4 @@
-"""What the stream filters share: a chained filter for each form, and where it writes."""
+"""Base of the stream filters: a chained filter for each form, and its output arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOTH = "both-halves"
 
 
 def both_halves(how: type[ChainedFilter]) -> Form:
-    """Return the form that keeps the null records too, in their order where the filter does."""
+    """Return the form that also keeps the null records, in order if the filter is stable."""
     order = "both in order (a stable partition)" if how.stable else "orders are lost"
     return Form(
         f"records and nulls, apart; {order}", requires=how.requires, stable=how.stable, halves=2
@@ -24,9 +24,9 @@ def both_halves(how: type[ChainedFilter]) -> Form:
 
 
 class RecordFilter(StreamFilter):
-    """A stream filter whose forms are chained filters, for streams of one length.
+    """A stream filter whose forms are chained filters, for streams of a fixed length.
 
-    filters: what filters, by form.
+    filters: the chained filter of each form.
     """
 
     filters: ClassVar[Mapping[str, type[ChainedFilter]]]
@@ -51,7 +51,7 @@ class RecordFilter(StreamFilter):
         self._loaded = None if is_full else self.device.upload(np.array([loaded], np.int32))
 
     def filter(self, records: Any, keep: Any) -> None:
-        # Without a predicate nothing reads `keep`, but every argument is an array.
+        # Without a predicate `keep` is not read, but the kernels still need an array.
         self._filter.launch(
             records, keep if self._by_predicate else records, self._loaded, self._kept,
             self._rest if self._filter.both else None,
@@ -65,13 +65,13 @@ class RecordFilter(StreamFilter):
         return dict(self._filter.passes())
 
     def _kept_records(self) -> int:
-        """Return how many records the last launch wrote."""
+        """Return the number of records that the last launch wrote."""
         if self._filter.both:
             return self.size
         return int(self.device.download(self._kept.size)[0])
 
     def _flag_bytes(self) -> int:
-        """Return the bytes of what says whether each record is null."""
+        """Return the bytes of the null flags."""
         return self.size * (4 if self._by_predicate else self.record_bytes)
 
     def traffic_bytes(self) -> int:

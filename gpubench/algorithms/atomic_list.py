@@ -12,7 +12,7 @@ BLOCK = 256
 
 
 class AtomicList(CellList):
-    """What the bucket sort of 2008 becomes once a scatter may be atomic."""
+    """The bucket sort of 2008, simplified by atomic operations."""
 
     name = "atomic-list"
     summary = "one pass: each particle exchanges itself with the head of its cell's list"

@@ -11,11 +11,11 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 BLOCK = 256
 ITEMS = 4
-BLOCKS_PER_UNIT = 8  # of the launches whose work the device counts itself
+BLOCKS_PER_UNIT = 8  # for launches whose item count only the device knows
 
 
 class AtomicResort(CellListUpdate):
-    """What the re-sort of 2008 becomes with atomics: only lists that something left are walked."""
+    """The re-sort of 2008 with atomics: only lists that lost a particle are traversed."""
 
     name = "atomic-resort"
     replaces = "atomic-list"
@@ -65,6 +65,6 @@ class AtomicResort(CellListUpdate):
         return {"movers": int(moved), "lists_mended": int(touched)}
 
     def traffic_bytes(self) -> int:
-        # The cells of before and after; a mover's entry, cell, head and link.
+        # Old and new cells; for each mover its entry, cell, head and link.
         moved = int(self.device.download(self._counts)[0])
         return 8 * self.particles + 32 * moved

@@ -12,12 +12,12 @@ from gpubench.problems.cells.contract import CellList, SortedCells
 
 
 class BitonicSearch(CellList):
-    """The route of Purcell et al., which rozen2008 compares itself with (section 3, Table 3)."""
+    """The method of Purcell et al., the baseline of rozen2008 (section 3, Table 3)."""
 
     name = "bitonic-search"
     summary = "bitonic merge sort of (cell, particle), then a binary search for each cell"
     source = "Batcher 1968; Purcell et al. 2003; rozen2008, section 1"
-    sample_sizes = ((2100, 336),)  # several tiles, so that every kind of merge runs
+    sample_sizes = ((2100, 336),)  # several tiles, so that every merge kernel runs
     forms: ClassVar[Mapping[str, Form]] = {
         "order": Form("indices only"),
         "reorder": Form("positions gathered when the pairs are unpacked", reorders=True),
@@ -45,6 +45,6 @@ class BitonicSearch(CellList):
         return SortedCells(self._start, self._order, self._sorted if self._reorders else None)
 
     def traffic_bytes(self) -> int:
-        # Keys read and written once a launch over them; then keys, order, starts, positions.
+        # Keys read and written once per pass; then keys, order, starts, positions.
         gather = 12 + 32 * self._reorders
         return (12 + 16 * self._merge.passes + gather) * self.particles + 4 * self.grid.count

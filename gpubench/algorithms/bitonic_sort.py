@@ -1,4 +1,4 @@
-"""Bitonic merge sorts of keys: the fixed network, and the adaptive sort."""
+"""Bitonic sorts of keys: Batcher's network, and the adaptive sort."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpubench.problems.key_sort.contract import KeySort
 
 
 class WordSort(KeySort):
-    """What sorts words of a key above its index, and gathers the values at the end."""
+    """Base of sorts of 64-bit words (key high, index low) that gather the values at the end."""
 
     key_types: ClassVar[tuple[str, ...]] = ("uint32", "int32", "float32")
 
@@ -26,7 +26,7 @@ class WordSort(KeySort):
         self._unpack_words = self.device.kernel("bitonic_sort.cu", "unpack", **self._constants)
 
     def unpack(self, words: Any) -> None:
-        """Queue writing the answer from sorted words, uint64, shape (size,)."""
+        """Queue the kernel that unpacks sorted words, uint64, shape (size,), into the answer."""
         n, values = self.size, self.values if self.value_bytes else self.sorted_values
         arrays = words, values, self.sorted_keys, self.sorted_values
         self._unpack_words(self.device.blocks(n, BLOCK), BLOCK, *arrays, n)
@@ -55,7 +55,7 @@ class BitonicSort(WordSort):
 
 
 class AdaptiveBitonicSort(WordSort):
-    """Bitonic trees, or runs cut by binary search: O(n log n) comparisons."""
+    """Merges of bitonic trees, or of runs split by binary search: O(n log n) comparisons."""
 
     name = "adaptive-bitonic-sort"
     summary = "adaptive bitonic sort of (key, index), then a gather of the values"

@@ -16,7 +16,7 @@ BLOCK = 256
 
 
 class BruteForce(NeighbourSearch):
-    """All pairs, without any structure: what every other search has to be faster than."""
+    """All pairs, without any data structure: the baseline of all other searches."""
 
     name = "brute-force"
     summary = "all pairs, in tiles that a block shares"
@@ -48,5 +48,5 @@ class BruteForce(NeighbourSearch):
         return Neighbours(self._counts)
 
     def traffic_bytes(self) -> int:
-        # Each position once; caches hold the tiles, or not.
+        # Each position once, assuming that tiles stay in the caches.
         return (16 + 4) * self.particles

@@ -14,10 +14,10 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 
 class BucketResort(CellListUpdate):
-    """Take what is in the wrong bucket out of its list, and bucket sort that alone.
+    """Unlink the particles that are in the wrong bucket, and bucket sort only those.
 
-    parts, threshold: partial update of the host loop, adapted to the number that moved: one
-    part for every `threshold` movers, at most `parts`.
+    parts, threshold: partial update of the host loop, adapted to the number of movers: one part per
+    `threshold` movers, at most `parts`.
     """
 
     name = "bucket-resort"
@@ -110,8 +110,8 @@ class BucketResort(CellListUpdate):
 
     def traffic_bytes(self) -> int | None:
         if self.form == "host-loop":
-            # The scan: heads, links, cells; then which elements moved, then the rounds.
+            # The scan: heads, links, cells; then the indices of the movers, then the rounds.
             scan = 4 * self.grid.count + 8 * self.particles
             return scan + 8 * self.particles + self._rounds.traffic_bytes
-        # The cells of before and after; of those drawn the head written and read, and their list.
+        # Old and new cells; for each drawn element the head written and read, and its list.
         return 8 * self.particles + 24 * int(self.device.download(self._control)[4])

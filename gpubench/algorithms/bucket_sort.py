@@ -13,20 +13,20 @@ from gpubench.problems.cells.contract import CellList, LinkedCells
 
 BLOCK = 256
 RESIDENT_THREADS = 1024
-CONTROL = 10  # int32 words that the resident blocks meet at and report in
-MAX_SLOTS = 8  # elements that a resident thread keeps in registers
-MAX_PARTS = 64  # one bit each in the kernels' mask
+CONTROL = 10  # int32 words for the barrier and the report of the resident blocks
+MAX_SLOTS = 8  # elements per resident thread, kept in registers
+MAX_PARTS = 64  # one bit per part in the kernels' mask
 
 
 class HostRounds:
-    """Lines 4 to 17 of Listing 1 with the loop on the host, over elements cut into equal parts.
+    """Lines 4 to 17 of Listing 1, looping on the host, over elements split into equal parts.
 
-    Each round scatters the parts that take part, reads back how many unvisited elements each of
-    them drew (the paper's occlusion queries), and links. One part is the listing itself; more
-    are section 2.1's partial update: a part joins in the round after the part before it drew
-    fewer unvisited elements than the threshold, and one that drew nothing drops out.
+    Each round scatters the active parts, reads back the number of unvisited elements each of them
+    drew (the paper's occlusion queries), and links. One part is the listing itself; more are the
+    partial update of section 2.1: a part becomes active in the round after its predecessor drew
+    fewer unvisited elements than the threshold, and inactive once it draws none.
 
-    rounds, drawn, traffic_bytes: of the last `run`; drawn over all its rounds.
+    rounds, drawn, traffic_bytes: of the last `run`; drawn is summed over all its rounds.
     """
 
     def __init__(self, owner: CellList, max_parts: int) -> None:
@@ -49,9 +49,9 @@ class HostRounds:
         threshold: int = 1,
         into_lists: bool = False,
     ) -> None:
-        """Sort the unvisited elements in.
+        """Sort the unvisited elements into their lists.
 
-        into_lists: whether there may be lists already, which the elements must link to first.
+        into_lists: whether lists may already exist, to which new elements must be linked.
         """
         device = self._device
         part_size = max(1, -(-self._elements // parts))
@@ -74,8 +74,8 @@ class HostRounds:
                 np.uint64(active), *sizes,
             )  # fmt: skip
             drawn = device.download(self._drawn_by_part)
-            # A visited flag for every element that took part; of those drawn the cell twice, the
-            # head written and read, the link or flag written.
+            # A visited flag per active element; for each drawn one the cell twice, the head written
+            # and read, the link or flag written.
             self.traffic_bytes += 4 * active.bit_count() * part_size + 20 * int(drawn.sum())
             self.drawn += int(drawn.sum())
             drew = sum(1 << part for part in range(parts) if drawn[part] > 0)
@@ -90,7 +90,7 @@ class HostRounds:
 
 
 class HostLoop(CellList):
-    """Listing 1 with the loop on the host, with partial update where there are parts."""
+    """Listing 1 with the loop on the host, with partial update if there are several parts."""
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 1, "threshold": 1}
 
@@ -146,12 +146,12 @@ class BucketSort(HostLoop):
             super().prepare()
             return
         device, particles, grid = self.device, self.particles, self.grid
-        # One array for the blocks' meetings and the heads: one fill readies both.
+        # One array holds the barrier words and the heads: a single fill resets both.
         self._state = self.allocate(CONTROL + 2 * grid.count, "int32")
         self._heads = self._state[CONTROL:]
         self._head = self._heads[: grid.count]
         self._next = self.allocate(particles, "int32")
-        # Elements of a thread: few enough of them live in registers.
+        # Elements per thread: kept in registers if few enough.
         slots = max(1, -(-particles // (device.compute_units * RESIDENT_THREADS)))
         if slots > MAX_SLOTS:
             slots = 0
@@ -182,13 +182,13 @@ class BucketSort(HostLoop):
     def traffic_bytes(self) -> int | None:
         if self.form == "host-loop":
             return super().traffic_bytes()
-        # Heads filled and settled; the cell read and the link written once; of those drawn the
-        # head written and read, and where they do not stay in registers, their list as well.
+        # Heads filled and finalised; the cell read and the link written once; for drawn elements
+        # the head written and read, and their list too where they are not kept in registers.
         listed = 16 if self._unvisited.shape[0] else 0
         fixed = 16 * self.grid.count + 8 * self.particles
         return fixed + (8 + listed) * self._report()[1]
 
     def _report(self) -> tuple[int, int]:
-        """Return the rounds of the last build, and the elements drawn over all of them."""
+        """Return the number of rounds of the last build, and the elements drawn in total."""
         rounds, drawn = self.device.download(self._state[:CONTROL]).view("uint64")[3:]
         return int(rounds), int(drawn)

@@ -10,10 +10,10 @@ from gpubench.core.algorithm import Form
 
 
 class BucketSortPartial(HostLoop):
-    """Listing 1 with parts that join one after the other, so that fewer heads are overwritten.
+    """Listing 1 with parts that become active one after another, to overwrite fewer heads.
 
-    parts: equal parts of the elements. threshold: a part joins in the round after the part
-    before it drew fewer unvisited elements than this.
+    parts: number of equal parts. threshold: a part becomes active in the round after its
+    predecessor drew fewer unvisited elements than this.
     """
 
     name = "bucket-sort-partial"

@@ -1,4 +1,4 @@
-"""From positions to neighbours over each of the cell lists: cell ids, cells, query."""
+"""Neighbour searches over each cell list: cell ids, cell list, query."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from gpubench.problems.particles.cell_ids import CellIds
 if TYPE_CHECKING:
     from gpubench.problems.particles.inputs import ParticleSet
 
-# Forms of cell lists that searches are over, best first: positions come along, the host does not.
+# Preferred forms of cell lists, best first: those that reorder positions and need no host.
 PREFERRED = ("gather", "reorder", "device-loop")
-# Of so few particles, a launch less counts more than where they are written.
+# Below this size, saving a launch beats memory order.
 FEW = 2**16
 PREFERRED_FEW = ("reorder", "device-loop")
-PREFERRED_SIMD = ("order", "device-loop")  # the query makes copies of its own
+PREFERRED_SIMD = ("order", "device-loop")  # the query makes its own copies
 MOST_PARTS = 5
 
 
 def tasks(*names: str) -> dict[str, Form]:
-    """Return the forms of a search that does these tasks."""
+    """Return the forms of a search that performs these tasks."""
     return {name: Form(TASKS[name]) for name in names}
 
 
 class CellSearch(NeighbourSearch):
-    """Cell ids, a cell list, and a query over 27 cells, or what stands for them.
+    """Cell ids, a cell list, and a query over 27 cells or their equivalent.
 
     cells: the cell list, in its preferred form that the device can run.
-    of_cells: the parameters that are the cell list's, with their defaults here.
+    of_cells: parameters passed on to the cell list, with their defaults here.
     """
 
     cells: ClassVar[type[CellList]]
@@ -58,7 +58,7 @@ class CellSearch(NeighbourSearch):
 
     @classmethod
     def structure(cls) -> str:
-        """Return what kind of answer the cell list has."""
+        """Return the kind of answer of the cell list."""
         return cls.cells.task_and_answer(next(iter(cls.cells.forms)))[1] or cls.name
 
     def prepare(self) -> None:
@@ -81,7 +81,7 @@ class CellSearch(NeighbourSearch):
 
     @classmethod
     def parts(cls, device: Device, particles: int, grid: Grid) -> int:
-        """Return how many cells stand for one along x."""
+        """Return the number of parts that each cell is split into along x."""
         return 1
 
     @classmethod
@@ -96,7 +96,7 @@ class CellSearch(NeighbourSearch):
         )
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload the positions of all states; make room for a list, build what is updated."""
+        """Upload the positions of all states; allocate the list, build the cells to update."""
         states = inputs.history if self.task == "update" else [inputs]
         self._positions = [self.device.upload(state.positions) for state in states]
         if self.task in ("list", "update"):
@@ -121,7 +121,7 @@ class CellSearch(NeighbourSearch):
     def move_to(self, state: int) -> None:
         cells, positions = self._cells, self._positions[state]
         assert isinstance(cells, CellListUpdate)
-        # The ids of before are still needed: those of after go to the other array.
+        # The old ids are still needed: the new ones go to the other array.
         self._cell_of.reverse()
         self._ids.launch(positions, self._cell_of[0])
         cells.move_to(self._cell_of[0], positions)
@@ -130,7 +130,7 @@ class CellSearch(NeighbourSearch):
 
     def _build(self) -> None:
         positions = self._positions[0]
-        self._arrays = None  # or a sort whose output is from a pool would need one more
+        self._arrays = None  # else a sort that allocates its output from a pool would need one more
         if self._cells.reads_cells:
             self._ids.launch(positions, self._cell_of[0])
         self._cells.build(self._cell_of[0], positions)
@@ -138,7 +138,7 @@ class CellSearch(NeighbourSearch):
         self._take(positions)
 
     def _take(self, positions: object) -> None:
-        """Take from the cells what the query reads."""
+        """Collect the arrays that the query reads."""
         cells = self._cells.answer
         assert isinstance(cells, LinkedCells | SortedCells)
         self._arrays = self._query.arrays(cells, positions)
@@ -173,16 +173,16 @@ class CellSearch(NeighbourSearch):
 
 
 class SortedSearch(CellSearch):
-    """A search over sorted cells, `parts` times shorter along x than the cutoff.
+    """A search over sorted cells that are `parts` times shorter along x than the cutoff.
 
-    A row of cells is one stretch of particles anyway, and fewer of those are out of reach. By
-    default (0) cells are cut into as many parts as leave about one particle to each, at most five:
-    more parts spare fewer candidates than their bounds cost. On a CPU the particles of a cell share
-    candidates, and about eight are left to each.
+    A row of cells is one contiguous range of particles anyway, and shorter cells leave fewer of
+    them out of reach. By default (0) cells are split until each holds about one particle, at most
+    into five parts: further parts cost more in bounds than they save in candidates. On a CPU the
+    particles of a cell share candidates, so cells keep about eight.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 0}
-    # Small inputs, of which many would leave their cells whole.
+    # Sizes for small inputs, most of which would not split their cells.
     conformance_parameters: ClassVar[Mapping[str, int]] = {"parts": 3}
 
     @classmethod
@@ -197,7 +197,7 @@ def query_of(
 ) -> CellQuery:
     """Return a query over a cell list.
 
-    grid: the cells before they were cut. lists, half: of the query.
+    grid: the cells before splitting. lists, half: as in CellQuery.
     """
     is_linked = cells.shape() is LinkedCells
     return CellQuery(
@@ -209,7 +209,7 @@ def query_of(
 
 
 def _cut(grid: Grid, parts: int) -> Grid:
-    """Return the grid with cells that are shorter along x, where float32 can tell them apart."""
+    """Return the grid with its cells split along x, if float32 can resolve the parts."""
     x, y, z = grid.cells
     if parts < 1 or parts * grid.count > MAX_CELLS:
         raise UserError(
@@ -223,7 +223,7 @@ def _cut(grid: Grid, parts: int) -> Grid:
 
 
 class AtomicListSearch(CellSearch):
-    """Over linked lists, by atomic exchange."""
+    """Search over linked lists, built by atomic exchange."""
 
     name = "search-atomic-list"
     summary = "positions to neighbours over atomic-list"
@@ -231,7 +231,7 @@ class AtomicListSearch(CellSearch):
 
 
 class BucketSortSearch(CellSearch):
-    """Over linked lists, by the paper's sort."""
+    """Search over linked lists, built by the paper's bucket sort."""
 
     name = "search-bucket-sort"
     summary = "positions to neighbours over bucket-sort"
@@ -240,7 +240,7 @@ class BucketSortSearch(CellSearch):
 
 
 class BitonicSearchSearch(SortedSearch):
-    """Over sorted cells, by a sorting network."""
+    """Search over sorted cells, by a sorting network."""
 
     name = "search-bitonic"
     summary = "positions to neighbours over bitonic-search"
@@ -249,7 +249,7 @@ class BitonicSearchSearch(SortedSearch):
 
 
 class CountingSortSearch(SortedSearch):
-    """Over sorted cells, by counting, which pays for each cell."""
+    """Search over sorted cells, by counting, whose cost includes the number of cells."""
 
     name = "search-counting-sort"
     summary = "positions to neighbours over counting-sort"
@@ -259,7 +259,7 @@ class CountingSortSearch(SortedSearch):
 
 
 class RadixGridSearch(SortedSearch):
-    """Over sorted cells, by a radix sort."""
+    """Search over sorted cells, by a radix sort."""
 
     name = "search-radix-grid"
     summary = "positions to neighbours over radix-grid"
@@ -267,7 +267,7 @@ class RadixGridSearch(SortedSearch):
 
 
 class AtomicResortSearch(CellSearch):
-    """Over linked lists that are re-sorted when particles have moved."""
+    """Search over linked lists that are re-sorted after particles moved."""
 
     name = "search-atomic-resort"
     summary = "moved positions to neighbours over atomic-resort"
@@ -276,7 +276,7 @@ class AtomicResortSearch(CellSearch):
 
 
 class BucketResortSearch(CellSearch):
-    """Over the paper's linked lists, re-sorted as it does when particles have moved."""
+    """Search over the paper's linked lists, re-sorted by its method after particles moved."""
 
     name = "search-bucket-resort"
     summary = "moved positions to neighbours over bucket-resort"
@@ -285,7 +285,7 @@ class BucketResortSearch(CellSearch):
 
 
 class CountingResortSearch(SortedSearch):
-    """Over sorted cells that are re-sorted when particles have moved."""
+    """Search over sorted cells that are re-sorted after particles moved."""
 
     name = "search-counting-resort"
     summary = "moved positions to neighbours over counting-resort"

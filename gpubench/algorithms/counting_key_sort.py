@@ -1,4 +1,4 @@
-"""Counting sort of keys of few bits."""
+"""Counting sort of keys with few significant bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_BITS = 22
 
 
 class CountingKeySort(KeySort):
-    """The particles' counting sort with a cell for each key, then a gather of keys and values."""
+    """The counting sort of particles with one cell per key value, then a gather."""
 
     name = "counting-key-sort"
     summary = "histogram with rank, scan, scatter of indices, then a gather"

@@ -14,12 +14,11 @@ BLOCK = 256
 
 
 class CountingResort(CellListUpdate):
-    """Only the movers pay for atomics on single particles; each cell's stayers go as one.
+    """Only movers need an atomic each; particles that stayed are moved cell by cell.
 
-    Starts and order are kept twice and change places at each update: the new order is written
-    from the present one. Starts of a dense order shift with every mover before them, so the
-    stayers' indices are rewritten too, but next to each other and without a look at their cells'
-    counters.
+    Starts and order are double-buffered and swapped at each update. In a dense order every mover
+    shifts all starts behind it, so the indices of particles that stayed are rewritten too, but
+    contiguously and without atomics.
     """
 
     name = "counting-resort"
@@ -69,5 +68,5 @@ class CountingResort(CellListUpdate):
         return self._present
 
     def traffic_bytes(self) -> int:
-        # Order and cell twice, rank written and read, new order; a cell's starts, counts, first.
+        # Order and cell twice, rank written and read, new order; per cell starts, counts, first.
         return 28 * self.particles + 28 * self.grid.count

@@ -16,7 +16,7 @@ from gpubench.problems.cells.contract import CellList, SortedCells
 
 BLOCK = 256
 ITEMS = 4
-# With positions, which travel, of so many particles that all multiprocessors still have work.
+# Items per thread when positions are moved along, once the GPU is full.
 ITEMS_OF_MANY = 8
 MANY = 2**20
 
@@ -24,10 +24,10 @@ MANY = 2**20
 class CountingSort(CellList):
     """Histogram with rank, scan, scatter.
 
-    levels: of `gather`, 2 sorts into buckets of cells first, which it computes from the positions;
-        0 takes 2 where that pays: on a GPU, for particles that fill half its cache. Of `gather`
-        and `reorder`, 0 computes cells so in one level, too: a launch less; of few particles,
-        `reorder` sorts in one launch.
+    levels: for `gather`, 2 sorts into buckets of cells first, computing cells from the positions; 0
+        chooses 2 where it pays: on a GPU, if particles fill half its cache. For `gather` and
+        `reorder`, 0 also computes cells inside a single level, saving a launch; `reorder` sorts few
+        particles in one launch.
     """
 
     name = "counting-sort"
@@ -51,7 +51,7 @@ class CountingSort(CellList):
             raise NotSupported(f"only gather has two levels, not {form}")
         if levels == 0 and form == "gather" and BucketedSort.pays(device, particles, grid):
             levels = 2
-        self._sort: BucketedSort | SharedSort | None = None  # takes all of the work
+        self._sort: BucketedSort | SharedSort | None = None  # does all of the work
         if levels == 2:
             self._sort = BucketedSort(device, particles, grid)
         elif levels == 0 and form == "reorder" and SharedSort.pays(device, particles, grid):
@@ -66,7 +66,7 @@ class CountingSort(CellList):
         self._gather = Gather(device, particles) if form == "gather" else None
         if self._gather:
             self.workspace_bytes += self._gather.workspace_bytes
-        # Counts are zero between builds: the scan clears what it has read.
+        # Counts are zero between builds: the scan clears them after reading.
         self._counts = self.allocate(grid.count, "int32")
         device.fill(self._counts, 0x00)
         self._start = self.allocate(grid.count + 1, "int32")
@@ -122,9 +122,9 @@ class CountingSort(CellList):
     def traffic_bytes(self) -> int:
         if self._sort:
             return self._sort.traffic_bytes()
-        # Cell twice, count (8 bytes), rank written and read (once a run of equal cells, at most),
-        # start, order; 32 with the positions, 16 where those give the cells.
-        # A cell: count read and cleared, start written.
+        # Cell twice, count (8 bytes), rank written and read (at most once per run of equal cells),
+        # start, order; 32 with the positions, 16 where cells are computed from them. Per cell:
+        # count read and cleared, start written.
         gathered = self._gather.traffic_bytes() if self._gather else 0
         return (
             (32 + 32 * self._travel + 16 * self._finds_cells) * self.particles

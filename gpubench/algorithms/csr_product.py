@@ -16,7 +16,7 @@ WARP = 32
 
 
 class CsrProduct(BlockRowsProduct):
-    """Row after row, each block a float4, by a thread a row or by a warp a row."""
+    """CSR with a float4 per block; one thread or one warp per row."""
 
     name = "csr-product"
     summary = "1x3 blocks in compressed rows, one thread or one warp per row"

@@ -14,17 +14,17 @@ from gpubench.core.algorithm import Form
 from gpubench.primitives.scan import ExclusiveScan
 from gpubench.problems.sparse_product.contract import Ids
 
-LEAST_USED = 8  # of so many places at least one holds a block
-WORTHWHILE = 2**31 - 1  # the width that is taken where none is given
+LEAST_USED = 8  # at least one in this many places holds a block
+WORTHWHILE = 2**31 - 1  # selects the default width
 ENOUGH_ROWS, SHARE_OF_ROWS = 4096, 3  # Bell and Garland's rule for a column worth its padding
 
 
 class EllpackBlocks(BlockRowsProduct):
-    """One thread a row, column-major, the diagonal apart.
+    """One thread per row, column-major, the diagonal stored separately.
 
-    width: blocks of a row that are in columns; what a row has beyond is kept, row after row. By
-    default that of the longest row, which pads memory but moves no more of it; or where fewer than
-    one place in eight would be used, as many columns as at least max(4096, rows / 3) rows fill.
+    width: blocks per row in the columns; the excess is stored row by row. By default the length of
+    the longest row, whose padding takes memory but no traffic; if fewer than one place in eight
+    would be used, the columns that at least max(4096, rows / 3) rows fill.
     """
 
     name = "ellpack-blocks"
@@ -32,7 +32,7 @@ class EllpackBlocks(BlockRowsProduct):
     source = "ftests slides; Bell and Garland, NVR-2008-004, for the width"
     file = "ellpack_blocks.cu"
     defaults: ClassVar[Mapping[str, int]] = {**BlockRowsProduct.defaults, "width": WORTHWHILE}
-    conformance_parameters: ClassVar[Mapping[str, int]] = {"width": 5}  # narrower than many rows
+    conformance_parameters: ClassVar[Mapping[str, int]] = {"width": 5}  # shorter than many rows
     forms: ClassVar[Mapping[str, Form]] = forms("float4", "planes")
 
     def prepare(self) -> None:

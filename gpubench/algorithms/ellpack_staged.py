@@ -1,4 +1,4 @@
-"""Products with a matrix in ELLPACK layout that find most of the vector in shared memory."""
+"""ELLPACK products that read most of the vector from shared memory."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.problems.sparse_product.contract import Ids
 from gpubench.problems.sparse_product.inputs import MatrixSet
 
-STRETCHES = 9  # rows of cells about a cell
-PLACES, PLACES_CPU = 2560, 1024  # of shared memory: 40 KB of 3-vectors on a GPU
+STRETCHES = 9  # rows of cells around a cell
+PLACES, PLACES_CPU = 2560, 1024  # 3-vectors in shared memory; 40 KB on a GPU
 
 
 class EllpackStaged(BlockRowsProduct):
-    """A block of threads first copies what the cells about its own rows hold to shared memory.
+    """A thread block first stages the vectors of the cells around its rows in shared memory.
 
-    That takes rows in the order of their cells; in any other order, and of a matrix that is given,
-    it copies the elements of its own rows alone. What is not there is read from global memory.
-    The layout is as wide as the longest row. Where stretches lie is found when the input is loaded.
+    This requires rows in cell order; otherwise, and for a given matrix, it stages only the elements
+    of its own rows. All others are read from global memory. The layout is as wide as the longest
+    row. The stretches are computed when the input is loaded.
     """
 
     name = "ellpack-staged"
@@ -44,7 +44,7 @@ class EllpackStaged(BlockRowsProduct):
         self._localise = self._kernel("localise")
 
     def load(self, inputs: MatrixSet) -> None:
-        """Assemble as all do, then store columns as places in shared memory."""
+        """Assemble as usual, then replace columns by places in shared memory."""
         super().load(inputs)
         stretches = stretches_of(inputs, self._staged_places)
         self._stretches = self.device.upload(stretches)
@@ -79,9 +79,9 @@ class EllpackStaged(BlockRowsProduct):
 
 
 def stretches_of(inputs: MatrixSet, places: int) -> NDArray[np.int32]:
-    """Return the stretches of rows that each block of threads stages.
+    """Return the stretches of rows that each thread block stages.
 
-    places: the most elements that all stretches of a block have together.
+    places: the maximum total length of the stretches of a block.
     Returns int32, shape (blocks, STRETCHES, 4): first row, length, place of the first; and 0.
     """
     first = np.arange(0, max(1, inputs.rows), BLOCK)
@@ -105,7 +105,7 @@ def _are_in_order(particles: ParticleSet) -> bool:
 def _about_cells(
     particles: ParticleSet, first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Return where the nine rows of cells about the cells of rows begin and end, in order.
+    """Return the begin and end of the nine rows of cells around each block's cells, in order.
 
     first, last: int64, shape (blocks,), the first and last row of each block.
     """

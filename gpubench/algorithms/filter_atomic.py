@@ -11,7 +11,7 @@ from gpubench.primitives.filters import AtomicFilter
 
 
 class FilterAtomic(RecordFilter):
-    """The running-sum register that the chapter's conclusion wishes for: one atomic counter."""
+    """One atomic counter: the running-sum register proposed in the chapter's conclusion."""
 
     name = "filter-atomic"
     summary = "each block takes its places in the output with one atomic addition"

@@ -11,7 +11,7 @@ from gpubench.primitives.filters import BitonicFilter, BitonicStepsFilter
 
 
 class FilterBitonic(RecordFilter):
-    """The rival of the chapter's Table 36-1: nulls sort behind records."""
+    """The baseline of the chapter's Table 36-1: nulls sort behind records."""
 
     name = "filter-bitonic"
     summary = "bitonic merge sort on the null flag"
@@ -30,9 +30,9 @@ class FilterBitonic(RecordFilter):
     def traffic_bytes(self) -> int:
         passes = self._filter.passes()["passes"]
         if isinstance(self._filter, BitonicFilter):
-            # Keys written, read and written a pass, read again; then what is kept moves.
+            # Keys written, read and written per pass, read again; then the kept records move.
             keys = self._flag_bytes() + (8 + 16 * (passes - 2) + 8) * self.size
             return keys + 2 * self.record_bytes * self._kept_records()
-        # Each step reads and writes every record, and the flags that travel with it.
+        # Each step reads and writes every record with its flag.
         moved = self.record_bytes + 4 * self._by_predicate
         return (2 * moved * passes + moved) * self.size

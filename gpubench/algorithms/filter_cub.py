@@ -11,7 +11,7 @@ from gpubench.primitives.filters import CubFilter
 
 
 class FilterCub(RecordFilter):
-    """The library that a CUDA programmer would reach for."""
+    """CUB's DeviceSelect, the usual choice in CUDA."""
 
     name = "filter-cub"
     summary = "CUB's device-wide select"

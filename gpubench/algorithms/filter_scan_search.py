@@ -1,4 +1,4 @@
-"""Stream filtering by a running count of the nulls and a search for what to gather."""
+"""Stream filtering by a scan of the null flags and a binary search for each gather."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class FilterScanSearch(RecordFilter):
     }  # fmt: skip
 
     def traffic_bytes(self) -> int:
-        # Each pass of the scan reads and writes a count; the search of a place that is filled
-        # reads at least one count a pass, and with a pass for each step its guess, read and
-        # written; then the records move.
+        # Each pass of the scan reads and writes a count; the search for each output place reads at
+        # least one count per pass, and with one pass per step reads and writes its guess; then the
+        # records move.
         passes = self._filter.passes()
         scan = self._flag_bytes() + 4 * self.size + 8 * self.size * (passes["scan_passes"] - 1)
         search = 4 if passes["search_passes"] == 1 else 12 * (passes["search_passes"] - 1) + 8

@@ -1,4 +1,4 @@
-"""A hash table of the cells of a world without limits."""
+"""A hash table of cells in an unbounded world."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from gpubench.problems.cells.contract import CellList, HashedCells
 from gpubench.problems.particles.inputs import ParticleSet
 
 BLOCK = 256
-BLOCKS_PER_UNIT = 8  # of the search for the corner
+BLOCKS_PER_UNIT = 8  # for the kernel that finds the corner
 
 
 class HashGrid(CellList):
-    """Hash the cell of each particle, sort by bucket, and note where each bucket starts and ends.
+    """Hash the cell of each particle, sort by bucket, and record the bounds of each bucket.
 
-    Of the grid that it is made for only the cell size counts: every finite position has a cell.
-    Workloads, whose positions are whole numbers, hash the cells themselves; see
-    gpubench/workloads/cell_workload.py.
+    Only the cell size of the given grid matters: every finite position has a cell. Workloads use
+    integer positions and hash the cells themselves; see gpubench/workloads/cell_workload.py.
     """
 
     name = "hash-grid"
@@ -38,7 +37,7 @@ class HashGrid(CellList):
         ),
     }
     defaults: ClassVar[Mapping[str, int]] = {"buckets": 0}
-    # Other numbers than powers of two are a case of their own in common/hash.h.
+    # Sizes that are no power of two take another branch in common/hash.h.
     variants: ClassVar[Sequence[Mapping[str, int]]] = ({}, {"buckets": 1000003})
 
     def prepare(self) -> None:
@@ -73,7 +72,7 @@ class HashGrid(CellList):
 
     @property
     def constants(self) -> dict[str, int]:
-        """What a kernel that includes common/hash.h is compiled with."""
+        """The compile-time constants of kernels that include common/hash.h."""
         is_power_of_two = self.buckets & (self.buckets - 1) == 0
         return {"BUCKETS": 0 if is_power_of_two else self.buckets}
 
@@ -89,7 +88,7 @@ class HashGrid(CellList):
     def _hash_positions(self) -> None:
         device, n, positions = self.device, self.particles, self.positions
         blocks = device.blocks(n, BLOCK)
-        # Of bytes 0x7F are whole numbers that are larger than any cell coordinate.
+        # The int 0x7F7F7F7F is larger than any cell coordinate.
         device.fill(self._corner, 0x7F if self.limits else 0x00)
         if self.limits:
             few = min(blocks, BLOCKS_PER_UNIT * device.compute_units)
@@ -97,7 +96,7 @@ class HashGrid(CellList):
         self._hash(blocks, BLOCK, positions, self.packed_grid, self._corner, self.cell_of, n)
 
     def build(self, cell_of: Any, positions: Any) -> None:
-        """Bring particles into the order of their buckets.
+        """Sort particles by bucket.
 
         cell_of: int32, shape (particles,), the bucket of each.
         positions: float32, shape (particles, 4).
@@ -116,11 +115,11 @@ class HashGrid(CellList):
         return HashedCells(self._bounds, self._sort.values, self._sorted, self._corner)
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return how the particles lie in the buckets.
+        """Return statistics of the buckets.
 
-        buckets; used, empty: how many hold particles, and none. largest: the most particles of
-        one. cells: how many hold particles. collisions: buckets that hold particles of more than
-        one cell. sort: which sort was used.
+        buckets; used, empty: how many of them are. largest: most particles in a bucket. cells:
+        number of occupied cells. collisions: buckets with particles of more than one cell. sort:
+        the sort that was used.
         """
         download = self.device.download
         bounds, positions = download(self._bounds), download(self._sorted)
@@ -138,15 +137,15 @@ class HashGrid(CellList):
         }
 
     def traffic_bytes(self) -> int:
-        # Position, once more for the corner; key written. One histogram pass over the keys, 16
-        # bytes a pair and 8-bit digit; key, index and position read, position written. Bounds.
+        # Position, read again for the corner; key written. One histogram pass over the keys, 16
+        # bytes per pair and 8-bit digit; key, index and position read, position written. Bounds.
         digits = -(-self._bits // 8)
         hashing = 16 * (1 + self.limits) + 4
         return (hashing + 4 + 16 * digits + 40) * self.particles + 8 * self.buckets
 
 
 def _cells_per_bucket(cells: NDArray[np.int32], bucket_of: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Return how many different cells each bucket holds, for those that hold any.
+    """Return the number of distinct cells in each non-empty bucket.
 
     cells: int32, shape (particles, 3). bucket_of: int32, shape (particles,).
     """

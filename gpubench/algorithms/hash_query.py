@@ -19,10 +19,10 @@ COUNT, FILL, CANDIDATES = range(3)  # WORK in kernels/hash_query.cu
 
 
 class HashQuery(ParticleAlgorithm):
-    """Count or list the particles that are strictly nearer than the cutoff, in any world.
+    """Count or list the particles strictly nearer than the cutoff, in an unbounded world.
 
     The cutoff is the shortest cell edge. The hash table is built when an input is loaded and is
-    not part of what is timed. Lists are CSR (count, scan, fill) and never cut short.
+    not timed. Lists are CSR (count, scan, fill) and never truncated.
     """
 
     name = "hash-query"
@@ -60,11 +60,11 @@ class HashQuery(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task, since it starts from cells that are there; counts or lists."""
+        """No task, since it starts from given cells; counts or lists."""
         return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload an input, build its hash table, and make room for its neighbours."""
+        """Upload an input, build its hash table, and allocate its neighbour list."""
         self._table.load(inputs)
         self._table.launch()
         if self._lists:
@@ -97,7 +97,7 @@ class HashQuery(ParticleAlgorithm):
         return Neighbours(self._counts, self._offsets, self._neighbours)
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return how many pairs there are, each from both sides, and what finding them took.
+        """Return the number of pairs, each counted from both sides, and the cost of finding them.
 
         candidates_per_neighbour: particles tested for each neighbour found.
         """
@@ -109,8 +109,8 @@ class HashQuery(ParticleAlgorithm):
         return reported | ({"candidates_per_neighbour": tested / found} if found else {})
 
     def traffic_bytes(self) -> int:
-        # Each position once (caches hold the rest), each answer once. How many buckets are read
-        # depends on the input.
+        # Each position once (later reads hit the caches), each answer once. The number of buckets
+        # read depends on the input.
         once = (16 + 4 + 4) * self.particles
         if not self._lists:
             return once

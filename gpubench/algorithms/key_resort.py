@@ -1,4 +1,4 @@
-"""Re-sort of keys that were sorted before some of them changed."""
+"""Re-sort of sorted keys after some of them changed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ BLOCK = 256
 
 
 class KeyResort(KeySort):
-    """What changed since the keys were sorted is taken out, sorted alone, and merged with the rest.
+    """Extract the keys that changed, sort them alone, and merge them with the rest.
 
-    As the re-sorts of particles do, it knows the keys as they were. Room for those that changed is
-    made when an input is loaded.
+    Like the re-sorts of particles, it is given the old keys. Memory for the changed keys is
+    allocated when an input is loaded.
     """
 
     name = "key-resort"
@@ -58,9 +58,9 @@ class KeyResort(KeySort):
         self._workspace, self._moves = self.workspace_bytes, -1
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the keys as they are and were, and make what sorts those that changed."""
+        """Upload the new and the old keys, and make the sort of the changed ones."""
         super().load(inputs)
-        assert inputs.before is not None  # else the constructor refused
+        assert inputs.before is not None  # the constructor refuses inputs without it
         self._before = self.device.upload(inputs.before)
         changed = inputs.keys.view(self._word) != inputs.before.view(self._word)
         moves = int(np.count_nonzero(changed))

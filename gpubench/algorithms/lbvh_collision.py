@@ -13,13 +13,13 @@ from gpubench.problems.collision.inputs import MeshPair
 
 BLOCK = 128
 FEWEST_PLACES = 2**14
-SLACK = 2.0**-19  # of the largest coordinate: more than float32 loses where triangles are placed
+SLACK = 2.0**-19  # of the largest coordinate: exceeds the float32 error of placing triangles
 
 
 class LbvhCollision(MeshCollision):
-    """A tree over the first mesh; each triangle of the second goes down by itself.
+    """A tree over the first mesh, traversed by each triangle of the second independently.
 
-    capacity: pairs of triangles whose boxes meet that there is room for; 0 for eight times the
+    capacity: maximum number of triangle pairs with overlapping boxes; 0 for eight times the
         triangles.
     """
 
@@ -35,7 +35,7 @@ class LbvhCollision(MeshCollision):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task: whether the tree is built too."""
+        """Return the task: with or without building the tree."""
         return ("build-and-collide" if form == "built-tree" else "collide"), None
 
     def prepare(self) -> None:
@@ -55,7 +55,7 @@ class LbvhCollision(MeshCollision):
         }
 
     def load(self, inputs: MeshPair) -> None:
-        """Upload triangles and pose; build the tree where the form has it given."""
+        """Upload triangles and pose; build the tree if the form takes it as given."""
         meshes = inputs.first, inputs.second
         self._triangles = [self.device.upload(mesh.reshape(-1, 9)) for mesh in meshes]
         self.device.write(self._pose, inputs.pose)
@@ -102,4 +102,4 @@ class LbvhCollision(MeshCollision):
         return {"triangle_tests": tested, "pairs_found": pairs, "lost": lost}
 
     def traffic_bytes(self) -> None:
-        """No model: which boxes are read from memory depends on the caches."""
+        """No model: the boxes read from memory depend on the caches."""

@@ -17,12 +17,12 @@ from gpubench.problems.subdivision.contract import Subdivided, Subdivision
 from gpubench.problems.subdivision.inputs import LoopMesh
 
 BLOCK = 128
-PLANES, BYTES = 12, 192  # float4 of a triangle with its neighbourhood, and their bytes
+PLANES, BYTES = 12, 192  # float4s per triangle with its neighbourhood, and their bytes
 TESTS = {"uniform": 0, "by-screen": 1, "by-bend": 2}
-# by-screen, and what numbers what goes on and what is finished in place of a scan of each.
+# by-screen with other filters, which replace the scans that number kept and finished triangles.
 FILTERED = {f"by-screen-{name}": how for name, how in FILTERS.items()}
 TESTS |= dict.fromkeys(FILTERED, TESTS["by-screen"])
-NEAR = 1e-3  # what lies nearer to the camera, or behind it, is taken to be at this depth
+NEAR = 1e-3  # depths below this, also behind the camera, are clamped to it
 BETA = {n: (5 / 8 - (3 / 8 + math.cos(2 * math.pi / n) / 4) ** 2) / n for n in (4, 5)}
 WEIGHTS = {f"BETA_{n}": f"{beta!r}f" for n, beta in BETA.items()}
 WEIGHTS |= {f"OWN_{n}": f"{1 - n * beta!r}f" for n, beta in BETA.items()}
@@ -31,16 +31,16 @@ Step = tuple[int, str, Callable[[], None]]
 
 
 class LoopSubdivision(Subdivision):
-    """A launch a level; adaptive forms filter finished triangles out of the stream.
+    """One launch per level; adaptive forms filter finished triangles out of the stream.
 
-    Filters take the indices of triangles, and a scan counts what closes gaps. The answers are the
-    same triangles, in the order of the filter.
+    Filters work on triangle indices; a scan counts the triangles that close gaps. All filters give
+    the same triangles, each in its own order.
 
-    pixels: of `by-screen`, an edge shorter than this on the screen is finished; 0 finishes none.
-    bend_percent: of `by-bend`, an edge PQ between triangles PQR and QPS is finished where
-        |R + S - P - Q| is less than this share of |PQ|.
-    capacity: triangles that there is room for, on a level and in the answer; 0 for as many as
-        `uniform` makes, which is enough for any adaptive mesh.
+    pixels: for `by-screen`, an edge shorter than this on the screen is finished; 0 for none.
+    bend_percent: for `by-bend`, an edge PQ between triangles PQR and QPS is finished if |R + S - P
+        - Q| is less than this fraction of |PQ|.
+    capacity: maximum number of triangles on a level and in the answer; 0 for as many as `uniform`
+        makes, which suffices for any adaptive mesh.
     """
 
     name = "loop-subdivision"
@@ -65,7 +65,7 @@ class LoopSubdivision(Subdivision):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return what decides which edges are finished, whatever filters."""
+        """Return the criterion for finished edges, regardless of the filter."""
         return ("by-screen" if form in FILTERED else form), None
 
     def prepare(self) -> None:
@@ -94,12 +94,12 @@ class LoopSubdivision(Subdivision):
         if test:
             self._prepare_filter(most)
             return
-        # The last level and the one before; both serve in turn.
+        # The last two levels; the buffers alternate.
         sizes = [self.faces * 4**level for level in (self.depth, self.depth - 1)]
         self._levels = [self.allocate((PLANES * size, 4), "float32") for size in sizes]
 
     def _prepare_filter(self, most: int) -> None:
-        """Allocate what adaptive forms need; the answer has no rings."""
+        """Allocate the buffers of adaptive forms; their answer has no rings."""
         self._sizes = [
             min(self.faces * 4**level, max(self.faces, self._room)) for level in range(self.depth)
         ]
@@ -140,7 +140,7 @@ class LoopSubdivision(Subdivision):
         steps: list[Step] = [(0, "begin", partial(self._begin, self.faces, 0))]
         source = self._mesh
         for level, size in enumerate(self._sizes):
-            # The last of the levels with rings takes the larger buffer.
+            # The last level with rings goes to the larger buffer.
             target = self._levels[(self.depth - level) % 2]
             room = self._sizes[min(level + 1, self.depth - 1)]
             steps += self._adaptive_steps(source, target, size, room, level)
@@ -215,8 +215,8 @@ class LoopSubdivision(Subdivision):
         return {"triangles": triangles, "lost": lost}
 
     def traffic_bytes(self) -> int | None:
-        """Return the bytes of reading each level and writing the next; none of adaptive forms."""
+        """Return the bytes of reading each level and writing the next; None for adaptive forms."""
         if self.form != "uniform":
             return None
-        # Each level reads its triangles, and writes four times as many.
+        # Each level reads its triangles and writes four times as many.
         return int(BYTES * 5 * self.faces * (4**self.depth - 1) // 3)

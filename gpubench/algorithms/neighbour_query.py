@@ -17,12 +17,12 @@ from gpubench.problems.particles.inputs import ParticleSet
 
 
 class NeighbourQuery(ParticleAlgorithm):
-    """Count or list the particles that are strictly nearer than the cutoff.
+    """Count or list the particles strictly nearer than the cutoff.
 
     The cutoff is the shortest cell edge. The cell list is built when an input is loaded and is
-    not part of what is timed: by `atomic-list` for the linked forms, by `counting-sort` with
-    reordered positions for the sorted ones. Lists are CSR (count, scan, fill) and never cut
-    short: `load` learns how many pairs there are and makes room for them.
+    not timed: by `atomic-list` for the linked forms, by `counting-sort` with reordered positions
+    for the sorted ones. Lists are CSR (count, scan, fill) and never truncated: `load` counts the
+    pairs and allocates memory for them.
     """
 
     name = "neighbour-query"
@@ -56,11 +56,11 @@ class NeighbourQuery(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task, since it starts from cells that are there; counts or lists."""
+        """No task, since it starts from given cells; counts or lists."""
         return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload an input, build its cell list, and make room for its neighbours."""
+        """Upload an input, build its cell list, and allocate its neighbour list."""
         self._cells.load(inputs)
         self._cells.launch()
         cells = self._cells.answer

@@ -12,7 +12,7 @@ ROUNDS: Mapping[str, int] = {"rounds-10": 10, "rounds-7": 7}
 
 
 class NoisePhilox(DrawnNoise):
-    """Rounds of multiplication that mix ids and step under a key: nothing is stored."""
+    """Rounds of multiplication that mix ids and step under a key; stateless."""
 
     name = "noise-philox"
     summary = "counter-based: ids and step are the counter, the simulation's seed is the key"

@@ -11,14 +11,14 @@ from gpubench.algorithms._cycles import cycles
 from gpubench.algorithms._pair_noise import BLOCK, DrawnNoise
 from gpubench.core.algorithm import Form
 
-FRACTIONS = 2**24  # at which the sequence of a pair can begin
-# A draw is what is left of a number from 15.6 to 152.3, so a multiple of float32's step at 16 or
-# of a larger one.
+FRACTIONS = 2**24  # the possible first values of a pair's sequence
+# A draw is the fraction of a number from 15.6 to 152.3, so a multiple of the float32 spacing there,
+# at least 2^-20.
 DRAWS = 2**20
 
 
 class NoiseRozen(DrawnNoise):
-    """The fraction of a fifth power, again and again: a historical choice, with a short period."""
+    """The fraction of a fifth power, iterated: a historical choice, with a short period."""
 
     name = "noise-rozen"
     summary = "the paper's recurrence in float32, begun where a hash of the pair says"
@@ -42,12 +42,12 @@ class NoiseRozen(DrawnNoise):
         return super().outcome() | self._periods()
 
     def _periods(self) -> dict[str, int | float | str]:
-        """Return how soon the recurrence repeats on this device.
+        """Return the periods of the recurrence on this device.
 
-        tail, cycle: draws from r = 0, where the paper begins, until a cycle is entered, and until
-        it repeats; cycle_mean: the mean of its noise, scaled as in `moments`. cycles,
-        longest_cycle: their number and the most draws of one, over all fractions; in_longest: the
-        share of the fractions that end there.
+        tail, cycle: draws from r = 0, where the paper begins, before a cycle is entered, and the
+        length of that cycle; cycle_mean: the mean of its noise, scaled as in `moments`. cycles,
+        longest_cycle: the number of cycles over all fractions and the longest length; in_longest:
+        the fraction of first values that end in it.
         """
         draws = self.device.empty(FRACTIONS, "float32")
         self._follow(

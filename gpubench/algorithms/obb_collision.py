@@ -17,21 +17,21 @@ from gpubench.problems.collision.inputs import MeshPair
 BLOCK = 128
 FEWEST_PLACES = 2**14
 MOST_UNFILTERED = 24  # levels; each doubles the stream
-SLACK = 2.0**-19  # of the largest coordinate: more than float32 loses where boxes are placed
+SLACK = 2.0**-19  # of the largest coordinate: exceeds the float32 error of placing boxes
 UNFILTERED = "no-filter"
 
 Step = tuple[int, str, Callable[[], None]]
 
 
 class ObbCollision(MeshCollision):
-    """A level is test, filter, partition, expand; a form says what filters.
+    """Each level is test, filter, partition, expand; the form selects the filter.
 
-    How long the stream is stays on the device: nothing is read back between levels. `load` follows
-    the stream once, level by level, so that launches cover twice the length that it had there;
-    what outgrows that is counted as lost.
+    The length of the stream stays on the device: nothing is read back between levels. `load`
+    traverses once, level by level, and sizes launches for twice the lengths it found; pairs beyond
+    that are counted as lost.
 
-    capacity: pairs that a level, all pairs of leaves, and the answer have room for; 0 for four
-        times the triangles.
+    capacity: maximum number of pairs on a level, of leaf pairs, and in the answer; 0 for four times
+        the triangles.
     """
 
     name = "obb-collision"
@@ -55,7 +55,7 @@ class ObbCollision(MeshCollision):
         if self.parameters["capacity"] < 0:
             raise UserError(f"capacity must be at least 0, not {self.parameters['capacity']}")
         self._room = self.parameters["capacity"] or max(FEWEST_PLACES, 4 * sum(self.faces))
-        self._room += self._room % 2  # pairs of a level come by twos
+        self._room += self._room % 2  # pairs of a level come in twos
         self._pose = self.allocate((3, 4), "float32")
         self._counts = self.allocate(2, "int32")
         names = ["begin", "test_boxes", "is_split", "expand", "test_triangles", "finish"]
@@ -71,7 +71,7 @@ class ObbCollision(MeshCollision):
                 self._stream(self._room) for _ in range(4)
             )
             self._all_leaves = self.allocate((self._room, 2), "int32")
-        # By level, and past the last: pairs, pairs of leaves on the levels before, what fits.
+        # By level, and past the last: pairs, leaf pairs of earlier levels, capacity.
         self._lengths, self._before, self._bounds = (
             self.allocate(self.levels + 2, "int32") for _ in range(3)
         )
@@ -100,7 +100,7 @@ class ObbCollision(MeshCollision):
         return Stream(self.allocate((places, 2), "int32"), self.allocate(1, "int32"))
 
     def load(self, inputs: MeshPair) -> None:
-        """Upload triangles, trees and pose, and find out how long the stream gets on each level."""
+        """Upload triangles, trees and pose, and measure the stream's length on each level."""
         upload, trees = self.device.upload, inputs.trees
         if (levels := inputs.made_for["levels"]) > self.levels:
             raise UserError(f"made for trees of {self.levels} levels together, not {levels}")
@@ -113,7 +113,7 @@ class ObbCollision(MeshCollision):
             self._follow()
 
     def _follow(self) -> None:
-        """Traverse once, reading each length back; bound levels and leaves by the double."""
+        """Traverse once, reading each length back; bound levels and leaves by twice that."""
         download = self.device.download
         self._begin()
         most: list[int] = []
@@ -139,7 +139,7 @@ class ObbCollision(MeshCollision):
         self._finish(len(self._most))
 
     def level_steps(self) -> list[Step]:
-        """Return the steps of a launch with a filter; the last level is that of the triangles."""
+        """Return the steps of a launch with a filter; the last level tests triangles."""
         return [] if self.form == UNFILTERED else [(0, "begin", self._begin), *self._steps()]
 
     def _steps(self) -> list[Step]:
@@ -168,7 +168,7 @@ class ObbCollision(MeshCollision):
         )
 
     def _level(self, level: int, most: int) -> list[Step]:
-        """Return the steps of one level of at most `most` pairs."""
+        """Return the steps of one level with at most `most` pairs."""
         grid, kernels, left = (self.device.blocks(most, BLOCK), BLOCK), self._kernels, self._left
         test = partial(
             kernels["test_boxes"], *grid, *self._pairs, most, *self._boxes, self._pose,
@@ -233,4 +233,4 @@ class ObbCollision(MeshCollision):
         }
 
     def traffic_bytes(self) -> None:
-        """No model: which boxes are read from memory depends on the caches."""
+        """No model: the boxes read from memory depend on the caches."""

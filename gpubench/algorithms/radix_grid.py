@@ -15,7 +15,7 @@ BLOCK = 256
 
 
 class RadixGrid(CellList):
-    """The usual grid of particle codes: radix sort, cell bounds, gather."""
+    """The grid common in particle codes: radix sort, cell bounds, gather."""
 
     name = "radix-grid"
     summary = "radix sort of the cell ids on the bits that the grid needs, then cell bounds"
@@ -55,7 +55,7 @@ class RadixGrid(CellList):
         return {"sort": self._sort.form, "bits": self._bits}
 
     def traffic_bytes(self) -> int:
-        # One histogram pass over the keys, 16 bytes a pair and 8-bit digit; key, start; 36 with
+        # One histogram pass over the keys, 16 bytes per pair and 8-bit digit; key, start; 36 with
         # index and positions.
         digits = -(-self._bits // 8)
         bounds = 4 + 36 * self._reorders

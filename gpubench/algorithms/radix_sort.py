@@ -1,4 +1,4 @@
-"""Radix sort of keys, of our own."""
+"""Our radix sort of keys."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gpubench.problems.key_sort.contract import KeySort
 
 
 class RadixSort(KeySort):
-    """Least significant digit first, on the bits that matter.
+    """Least significant digit first, over the significant bits.
 
-    A payload of 16 bytes moves once: indices are sorted in its place, and it is gathered.
+    A payload of 16 bytes moves once: indices are sorted instead, and it is gathered at the end.
     """
 
     name = "radix-sort"

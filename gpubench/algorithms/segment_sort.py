@@ -1,4 +1,4 @@
-"""Many small sorts of keys: one for each segment, as cells are."""
+"""Segmented sort of keys: many small segments, such as cells."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gpubench.core.algorithm import Form
 from gpubench.primitives.digit_sorts import key_constants
 from gpubench.problems.key_sort.contract import KeySort
 
-TILE = 4096  # keys that the shared memory of a block holds
-SHAPES = ((32, 256), (128, 1024), (512, TILE))  # threads, for so many keys at most
+TILE = 4096  # keys that fit in the shared memory of a block
+SHAPES = ((32, 256), (128, 1024), (512, TILE))  # threads, and the most keys they sort
 
 
 class SegmentSort(KeySort):
-    """A block sorts a segment in shared memory, by Batcher's network over (key, index)."""
+    """One block per segment, in shared memory, by Batcher's network over (key, index)."""
 
     name = "segment-sort"
     summary = f"a block sorts each segment, of at most {TILE} keys, by the bitonic network"

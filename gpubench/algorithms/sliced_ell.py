@@ -15,15 +15,15 @@ from gpubench.primitives.scan import ExclusiveScan
 from gpubench.problems.sparse_product.contract import Ids
 
 SLICE = 32
-MOST_SORTED = 2048  # rows whose keys shared memory holds
+MOST_SORTED = 2048  # rows whose keys fit in shared memory
 
 
 class SlicedEll(BlockRowsProduct):
     """Slices of 32 rows, each as wide as its longest row.
 
-    sigma: among each so many rows the longest come first, a power of two; 32 for none, since the
-    order within a slice changes nothing. Sorted rows are read in full sectors and end together,
-    while their neighbours lie further apart.
+    sigma: rows are sorted by length, longest first, in windows of this size, a power of two; 32 for
+    none, since the order within a slice does not matter. Sorted rows are read in full sectors and
+    end together, but their columns are less local.
     """
 
     name = "sliced-ell"

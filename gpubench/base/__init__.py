@@ -1,1 +1,1 @@
-"""Files, caches, locks, child processes and messages: nothing of the package lies below."""
+"""Files, caches, locks, child processes and messages: the lowest layer of the package."""

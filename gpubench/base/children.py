@@ -1,7 +1,7 @@
 """Start Python processes that end with this one and import nothing from the current folder.
 
-`command` is for the process that starts another one, which runs this file as a plain script first:
-also with the Python and the package of another commit, so nothing of the package is imported here.
+The parent calls `command`; the child first runs this file as a plain script, possibly with the
+Python and the package of another commit, so this file imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ def command(
 ) -> list[str]:
     """Return the command that runs a module with arguments, as `python -m` does.
 
-    The process is killed when the thread that starts it ends. Python's own variables and installed
-    packages decide on what it imports, but for this package, which is the present one.
+    The process is killed when the thread that starts it ends. It imports what Python's variables
+    and installed packages determine, except for this package, which is the current one.
 
-    is_ours: whether the package is to be this one; else it is what that Python finds.
+    is_ours: whether the child uses this copy of the package; else the one that its Python finds.
     """
     package = str(Path(__file__).parents[2]) if is_ours else ""
     return [python, "-P", __file__, str(os.getpid()), package, module, *arguments]
 
 
 def _run() -> None:
-    """Run the module that the command line names, behind the parent and the folder of a package."""
+    """Run the module on the command line; before it stand the parent and the package's folder."""
     _, parent, package, module = sys.argv[:4]
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(parent):
@@ -39,7 +39,7 @@ def _run() -> None:
     del sys.argv[1:4]
     if package:
         sys.path.insert(0, package)
-        import gpubench.base  # noqa: F401  # from now on it is known where its modules are
+        import gpubench.base  # noqa: F401  # fixes where its modules are found
 
         del sys.path[0]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -1,4 +1,4 @@
-"""Objects that users hold and cannot change."""
+"""Immutable objects for users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpubench.base.errors import UserError
 
 
 class Fixed:
-    """Refuses to set public attributes, which are what it was made with."""
+    """Base class that refuses to change public attributes."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):

@@ -1,10 +1,10 @@
-"""The NVIDIA GPUs of this machine by name, for what has no business with devices."""
+"""The names of this machine's NVIDIA GPUs, for modules that open no device."""
 
 from __future__ import annotations
 
 
 def gpu_names() -> list[str]:
-    """Return the names of this machine's GPUs, without opening one; none where NVML is not."""
+    """Return the names of this machine's GPUs, without opening one; empty without NVML."""
     try:
         import pynvml
     except ImportError:

@@ -1,4 +1,4 @@
-"""What to install if something is missing: the only place that names the distribution."""
+"""Installation hints for missing packages; the only module that names the distribution."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 from gpubench.base.errors import UserError
 
-# `gpubench` at the package index is another project.
+# `gpubench` on the package index is another project.
 DISTRIBUTION = "gpubench-particles"
-# By extra, the modules that a command imports from it.
+# The modules that commands import from each extra.
 MODULES = {
     "report": ("altair", "jinja2", "vl_convert"),
     "simulation": ("gsd", "matplotlib", "PIL"),
@@ -23,7 +23,7 @@ def hint(extra: str) -> str:
 def require(extra: str, what: str) -> None:
     """Raise UserError in one line if a module of an extra is missing.
 
-    extra: a key of MODULES. what: needs it, e.g. "gpubench report".
+    extra: a key of MODULES. what: the command that needs it, e.g. "gpubench report".
     """
     if missing := [name for name in MODULES[extra] if find_spec(name) is None]:
         raise UserError(f"{what} needs {', '.join(missing)}: {hint(extra)}")

@@ -1,4 +1,4 @@
-"""Text as Markdown, escaped: for reports, comments on pull requests, and tables in a terminal."""
+"""Escaped Markdown for reports, comments on pull requests, and tables in a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def escaped(text: object) -> str:
-    """Escape what Markdown or HTML inside it would take for markup; keep it on one line."""
+    """Escape Markdown and HTML markup; keep the text on one line."""
     flat = " ".join(str(text).split())
     for sign in "\\`*_[]|":
         flat = flat.replace(sign, f"\\{sign}")
@@ -15,13 +15,13 @@ def escaped(text: object) -> str:
 
 
 def code(text: object) -> str:
-    """Write a text as code, between more backticks than it has in a row."""
+    """Format a text as code, delimited by more backticks than it contains in a row."""
     flat = " ".join(str(text).split())
     fence = "`" * (1 + max(map(len, re.findall("`+", flat)), default=0))
     return f"{fence} {flat} {fence}" if len(fence) > 1 else f"`{flat}`"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table, each text escaped."""
+    """Return a Markdown table with escaped cells."""
     lines = [columns, [":---"] * len(columns), *([escaped(text) for text in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,4 +1,4 @@
-"""Messages to the user while a command works, on standard error."""
+"""Messages to the user on standard error."""
 
 import sys
 
@@ -6,22 +6,22 @@ _is_quiet = False
 
 
 def be_quiet(quiet: bool) -> None:
-    """Silence `say` from now on, or let it print again."""
+    """Silence `say`, or enable it again."""
     global _is_quiet
     _is_quiet = quiet
 
 
 def is_quiet() -> bool:
-    """Say whether only errors are printed."""
+    """Return whether only errors are printed."""
     return _is_quiet
 
 
 def say(message: str) -> None:
-    """Print one line for people on standard error, unless only errors are wanted."""
+    """Print one line on standard error, unless silenced."""
     if not _is_quiet:
         say_why(message)
 
 
 def say_why(message: str) -> None:
-    """Print one line on standard error: why a command ends without an answer."""
+    """Print on standard error, in one line, why a command ends without a result."""
     print(f"gpubench: {' '.join(message.split())}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Numbers as people write them, `65536`, `1e6`, `2**20`, and as they read them: `0.25 %`."""
+"""Parse numbers such as `65536`, `1e6`, `2**20`; format them for people: `0.25 %`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def digits(value: float, count: int = 3) -> str:
-    """Write a number with so many significant digits, zeros too, and never an exponent."""
+    """Format a number with `count` significant digits, including zeros, without exponent."""
     if not math.isfinite(value):
         return "?"
     rounded = float(f"{value:.{count - 1}e}")
@@ -44,7 +44,7 @@ def digits(value: float, count: int = 3) -> str:
 
 
 def size(number: int) -> str:
-    """Write a number of bytes in decimal units: 8.39 MB."""
+    """Format a number of bytes in decimal units: 8.39 MB."""
     exponent = min(len(_BYTE_UNITS) - 1, (len(str(number)) - 1) // 3)
     if exponent == 0:
         return f"{number} bytes"
@@ -58,6 +58,6 @@ def listing(words: Iterable[str]) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a fraction in percent with two digits: 3 %, 0.25 %, 120 %."""
+    """Format a fraction in percent with two digits: 3 %, 0.25 %, 120 %."""
     text = digits(100 * share, 2)
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"

@@ -15,9 +15,9 @@ def kernel_folder() -> Path:
 
 
 def measured_folder() -> Path:
-    """Return the folder of shipped results, a folder for each machine; it may be missing.
+    """Return the folder of shipped results, with one folder per machine; it may be missing.
 
-    A checkout holds those of every study, an installed wheel those that `choose` needs.
+    A checkout has those of every study, an installed wheel only those that `choose` needs.
     """
     installed = PACKAGE / "measured"
     return installed if installed.is_dir() else PACKAGE.parent / "results" / "measured"
@@ -32,7 +32,7 @@ def repository() -> Path | None:
 def cache_folder() -> Path:
     """Return (and make) the package's folder in the user's cache folder.
 
-    Raises UserError where there is none that can be written.
+    Raises UserError if none is writable.
     """
     folder = usable_cache()
     if folder is None:

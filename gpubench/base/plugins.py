@@ -1,9 +1,8 @@
 """Modules from outside the package, with kernels beside them.
 
 A module is added by an entry point of the group `gpubench.algorithms`, or by its path in the
-environment variable GPUBENCH_ADD, which the processes that measure inherit. It is imported as
-Python would import it with the folder of its package on the path, before whatever else has its
-name.
+environment variable GPUBENCH_ADD, which measuring processes inherit. It is imported as if the
+folder of its package were first on Python's path, ahead of other modules of the same name.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ SOURCES = KERNELS | {".py"}
 class Addition:
     """A module, or a folder of them.
 
-    name: what results call it: that of the entry point, file or folder.
-    modules: those that may declare something; their kernels lie beside them.
-    folder: where its sources are. is_whole: whether all below that folder is part of it, or only
-        what lies beside the module.
+    name: its name in results: that of the entry point, file or folder.
+    modules: those that may declare algorithms and the like; kernels lie beside them.
+    folder: the folder of its sources. is_whole: whether everything below that folder belongs to it,
+        or only the files beside the module.
     """
 
     name: str
@@ -45,11 +44,11 @@ class Addition:
 
     @property
     def kernel_folders(self) -> list[Path]:
-        """The folders of its modules, each once."""
+        """The distinct folders of its modules."""
         return list(dict.fromkeys(_file(module).parent for module in self.modules))
 
     def sources(self) -> Iterator[tuple[str, Path]]:
-        """Yield each source file with a name that is the same wherever the folder lies."""
+        """Yield each source file with a name that does not depend on the folder's location."""
         for path in self.folder.rglob("*") if self.is_whole else self.folder.glob("*"):
             inside = path.relative_to(self.folder)
             is_hidden = any(part.startswith(".") for part in inside.parts)
@@ -58,9 +57,9 @@ class Addition:
 
 
 def add(given: Iterable[Path]) -> None:
-    """Add modules by path in this process and in those that it starts, before any is asked for.
+    """Add modules by path in this process and its children, before any is looked up.
 
-    Raises UserError where there is no such file or folder.
+    Raises UserError if a path does not exist.
     """
     absolute = [str(path.absolute()) for path in given]
     for path in absolute:
@@ -71,11 +70,11 @@ def add(given: Iterable[Path]) -> None:
 
 @cache
 def additions() -> tuple[Addition, ...]:
-    """Import what was added and return it: paths first, then entry points in order of names.
+    """Import and return the added modules: paths first, then entry points by name.
 
-    What both name is there once. Raises UserError for a path that is missing or cannot be a
-    module, for an entry point that names no module, and for a file of kernels that another one
-    has the name of; what importing a module raises is let through, with a note that names it.
+    Duplicates appear once. Raises UserError for a path that is missing or cannot be a module, for
+    an entry point that names no module, and for kernel files with the same name; exceptions of an
+    imported module propagate, with a note that names it.
     """
     found: list[Addition] = []
     for path in _given():
@@ -89,8 +88,8 @@ def additions() -> tuple[Addition, ...]:
 def moved(repository: Path, checkout: Path) -> str:
     """Return GPUBENCH_ADD for another checkout of a repository.
 
-    What lies inside the repository is taken from the checkout, so that another commit is measured
-    with its own kernels; what the checkout does not have is left out.
+    Paths inside the repository are replaced by those of the checkout, so that another commit is
+    measured with its own kernels; paths that the checkout lacks are omitted.
     """
     root = repository.resolve()
     there: list[Path] = []
@@ -102,9 +101,9 @@ def moved(repository: Path, checkout: Path) -> str:
 
 
 def kernel_folders(file: str) -> list[Path]:
-    """Return where a file of kernels, and what it includes, is looked for, in this order.
+    """Return the folders to search for a kernel file and its includes, in order.
 
-    Raises UserError where no folder has it.
+    Raises UserError if no folder has it.
     """
     package = paths.kernel_folder()
     if (package / file).is_file():
@@ -124,7 +123,7 @@ def _given() -> list[str]:
 
 
 def _new(addition: Addition, found: list[Addition]) -> list[Addition]:
-    """Return the addition without the modules that were found before, if any are left."""
+    """Return the addition without already known modules; empty if none is left."""
     known = {_file(module) for earlier in found for module in earlier.modules}
     modules = tuple(module for module in addition.modules if _file(module) not in known)
     if not modules:
@@ -155,14 +154,14 @@ def _by_entry_point(point: metadata.EntryPoint) -> Addition:
 
 
 def _with_parts(module: ModuleType) -> tuple[ModuleType, ...]:
-    """Return a module, and if it is a package, the modules in it but those with an underscore."""
+    """Return a module and, if it is a package, its modules without leading underscore."""
     names = [part.name for part in pkgutil.iter_modules(getattr(module, "__path__", []))]
     parts = [f"{module.__name__}.{name}" for name in names if not name.startswith("_")]
     return module, *(_imported(part, part) for part in parts)
 
 
 def _import(path: Path) -> ModuleType:
-    """Import a file or a package under the name that it has in its outermost package."""
+    """Import a file or a package by its full name, from its outermost package on."""
     name, root = path.stem, path.parent
     while (root / "__init__.py").is_file():
         name, root = f"{root.name}.{name}", root.parent
@@ -189,7 +188,7 @@ def _imported(name: str, place: str) -> ModuleType:
 
 
 def _file(module: ModuleType) -> Path:
-    """Return where a module lies; Python's own, without a file, lie nowhere."""
+    """Return the file of a module; Python's built-in modules have none."""
     return Path(module.__file__ or "nowhere").resolve()
 
 

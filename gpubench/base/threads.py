@@ -1,4 +1,4 @@
-"""Work on parts of large arrays in threads: NumPy lets others run while it computes."""
+"""Multithreaded work on parts of large arrays: NumPy releases the GIL while it computes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEW_KEYS = 2**18  # that one thread sorts
-ROWS = 2**16  # of a part: with a few columns, it stays in a core's cache
+FEW_KEYS = 2**18  # sorted by a single thread
+ROWS = 2**16  # per part: with a few columns, a part stays in a core's cache
 
 
 def each(items: Sequence[Item], work: Callable[[Item], Result]) -> list[Result]:
-    """Call `work` with each of some items; return what it returns, in order."""
+    """Call `work` with each item; return the results in order."""
     if len(items) <= 1:
         return list(map(work, items))
     with ThreadPoolExecutor() as pool:
@@ -27,12 +27,12 @@ def each(items: Sequence[Item], work: Callable[[Item], Result]) -> list[Result]:
 
 
 def between(edges: Sequence[int], work: Callable[[int, int], Result]) -> list[Result]:
-    """Call `work` with each edge and the next; return what it returns, in order."""
+    """Call `work` with each pair of successive edges; return the results in order."""
     return each([*itertools.pairwise(edges)], lambda part: work(*part))
 
 
 def over(rows: int, work: Callable[[int, int], Result]) -> list[Result]:
-    """Call `work` with the first row and the end of parts of ROWS rows."""
+    """Call `work` with the first and the end row of each part of ROWS rows."""
     return between([*range(0, rows, ROWS), rows], work)
 
 
@@ -48,7 +48,7 @@ def take(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
 
 
 def put(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
-    """Return rows of which each has gone to where `order`, a permutation, has it."""
+    """Return an array with result[order] = rows; order is a permutation."""
     moved = rows.copy()
 
     def part(begin: int, end: int) -> None:
@@ -74,7 +74,7 @@ def stable_order(keys: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
     edges = np.unique(some[np.arange(1, ranges) * len(some) // ranges])
 
     def of_range(number: int) -> NDArray[np.intp]:
-        # The first range has what is below the first edge, and the last what is from the last on.
+        # The first range has the keys below the first edge; the last, those from the last edge on.
         chosen = np.ones(len(keys), np.bool_)
         if number > 0:
             chosen &= keys >= edges[number - 1]

@@ -1,4 +1,4 @@
-"""What is kept between runs, compiled code above all: a folder that can be written, if any."""
+"""The cache folder for compiled code and other data kept between runs."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OWN = "gpubench"  # of the folders in a cache folder, the one for this package
-ROOM_BYTES = 16 << 20  # the programs of a long run
+OWN = "gpubench"  # this package's folder inside a cache folder
+ROOM_BYTES = 16 << 20  # enough for the programs of a long run
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def usable_cache() -> Path | None:
-    """Return (and make) the package's folder for compiled code; None where none can be written.
+    """Return (and make) the package's cache folder; None if none is writable.
 
-    It lies in the user's cache folder. Where that cannot be written, or is full, all that this
-    process and its children keep in a cache (PyOpenCL, PoCL and Warp too) goes to a folder of the
-    user's among the temporary files. Where that fails too, PyOpenCL is told to do without. Either
-    is said once on standard error.
+    It lies in the user's cache folder. If that is read-only or full, all caches of this process and
+    its children (also of PyOpenCL, PoCL and Warp) move to the user's folder among the temporary
+    files. If that fails too, PyOpenCL runs without a cache. Either is reported once on standard
+    error.
     """
     try:
         folder = platformdirs.user_cache_dir()
-    except RuntimeError:  # no home folder: older versions return this
+    except RuntimeError:  # no home folder
         folder = "~/.cache"
     return _usable(folder)
 
 
 def keep(path: Path, content: bytes) -> bool:
-    """See to it that a file of the cache holds just this; where that fails, say so."""
+    """Make a cache file hold exactly this content; report on standard error if that fails."""
     if _read(path) == content:
         return True
     if path.is_dir():
@@ -56,7 +56,7 @@ def keep(path: Path, content: bytes) -> bool:
         with whole_file(path) as file:
             file.write(content)
     except UserError as error:
-        if _read(path) != content:  # else another process has just kept the same
+        if _read(path) != content:  # else another process has just written the same
             reason = getattr(error.__cause__, "strerror", None) or error
             _say_once(f"compiled code is not kept in {path.parent}: {reason}")
             return False
@@ -64,10 +64,10 @@ def keep(path: Path, content: bytes) -> bool:
 
 
 def kept(path: Path | None, make: Callable[[], bytes]) -> bytes:
-    """Return what `make` makes, from a file of the cache where it was made before.
+    """Return the result of `make`, from a cache file if there is one.
 
-    path: of the file, whose name tells all that `make` depends on; None to keep nothing. It begins
-    with a digest of the rest, so that a damaged one is made anew.
+    path: of the file, whose name identifies all inputs of `make`; None for no caching. The file
+    begins with a digest of the rest, so that a damaged one is rebuilt.
     """
     found = None if path is None else _read(path)
     if found is not None and found.startswith(_digest([content := found[DIGEST_BYTES:]])):
@@ -79,9 +79,9 @@ def kept(path: Path | None, make: Callable[[], bytes]) -> bytes:
 
 
 def machine_code(file: str, what: object, compiled: Callable[[], bytes]) -> bytes:
-    """Return a file of kernels as machine code: from the cache, or compiled and kept there.
+    """Return the machine code of a kernel file: from the cache, or compiled and cached.
 
-    what: all that the code depends on, its sources by `sources_digest`.
+    what: everything that the code depends on, its sources as `sources_digest`.
     """
     folder = usable_cache()
     key = hashlib.sha256(repr(what).encode()).hexdigest()[:16]
@@ -89,7 +89,7 @@ def machine_code(file: str, what: object, compiled: Callable[[], bytes]) -> byte
 
 
 def sources_digest(folders: Iterable[Path]) -> str:
-    """Return a hash over all sources that a kernel can include."""
+    """Return a hash of all sources that a kernel can include."""
     digest = hashlib.sha256()
     for folder in folders:
         for path in sorted(folder.rglob("*")):
@@ -99,13 +99,13 @@ def sources_digest(folders: Iterable[Path]) -> str:
 
 
 def remembered(name: str, content: Iterable[bytes], make: Callable[[], T]) -> T:
-    """Return what `make` makes of some content, from the cache where it was made before.
+    """Return the result of `make` for some content, from the cache if possible.
 
-    name: of the file, which holds the latest value. content: all that `make` reads, besides the
-    package's own files. A file that was made of anything else, by other code or with other
-    libraries, or that is damaged, is made anew. Without a usable cache nothing is kept.
+    name: of the file, which holds the latest value. content: everything that `make` reads besides
+    the package's own files. The file is rebuilt if it is damaged or if content, code or libraries
+    have changed. Without a usable cache nothing is stored.
     """
-    import pickle  # most commands remember nothing
+    import pickle  # most commands do not need it
 
     folder = _folder_to_remember_in()
     if folder is None:
@@ -128,10 +128,10 @@ def remembered(name: str, content: Iterable[bytes], make: Callable[[], T]) -> T:
 def remembered_arrays(
     group: str, key: str, most: int, make: Callable[[], dict[str, NDArray[Any]]]
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays that `make` makes for a key, from the cache where they were made before.
+    """Return the arrays that `make` computes for a key, from the cache if possible.
 
-    group: of files, of which the latest `most` stay. A file that is damaged is made anew; without
-    a usable cache nothing is kept.
+    group: of files, of which the latest `most` are kept. A damaged file is rebuilt; without a
+    usable cache nothing is stored.
     """
     import numpy as np  # here, for the command line imports this module
 
@@ -170,11 +170,11 @@ def _read(path: Path) -> bytes | None:
 
 @cache
 def _own_files() -> bytes:
-    """Return a digest of the package's files, and of what runs them."""
+    """Return a digest of the package's files, Python and the libraries."""
     from importlib.metadata import version  # slow to import
 
     package = Path(__file__).parents[1]
-    # os.walk takes a twentieth of the time of Path.rglob, which a first call would notice.
+    # os.walk is twenty times faster than Path.rglob, which matters in a first call.
     every = (f"{place}{os.sep}{name}" for place, _, names in os.walk(package) for name in names)
     paths = sorted(path for path in every if path.endswith((".py", ".toml", ".json")))
     versions = (sys.version, *map(version, ("numpy", "scipy", "msgspec")))
@@ -183,7 +183,7 @@ def _own_files() -> bytes:
 
 
 def _digest(parts: Iterable[bytes]) -> bytes:
-    """Return a digest of the parts, each with its length."""
+    """Return a digest of the parts and their lengths."""
     found = hashlib.sha256()
     for part in parts:
         found.update(len(part).to_bytes(8, "little") + part)
@@ -219,7 +219,7 @@ def _why_unusable(place: Path) -> str | None:
     folder = place / OWN
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as probe:  # without a name: nothing can stay
+        with tempfile.TemporaryFile(dir=folder) as probe:  # unnamed: leaves nothing behind
             probe.write(bytes(2**16))
             probe.flush()
         room = os.statvfs(folder)
@@ -229,9 +229,9 @@ def _why_unusable(place: Path) -> str | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Make a folder; say whether no other user can put anything into it.
+    """Make a folder; return whether no other user can write to it.
 
-    What lies in a cache is executed, and everybody can make folders among the temporary files.
+    Cached code is executed, and every user can make folders among the temporary files.
     """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

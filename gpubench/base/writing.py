@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all; and locks among processes."""
+"""Atomic replacement of files, and locks between processes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import BinaryIO, Self
 
 from gpubench.base.errors import UserError
 
-# What file systems without locks answer, such as Lustre mounted without them.
+# Errors of file systems without locks, such as Lustre mounted without them.
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise UserError where the body of the `with` cannot write a file."""
+    """Raise UserError if the body of the `with` cannot write a file."""
     try:
         yield
     except OSError as error:
@@ -34,18 +34,18 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give the body of the `with` a file to write; when it ends, that file becomes `path`.
+    """Give the body of the `with` a file to write, which atomically becomes `path` at the end.
 
-    It does so in one rename, after its content is on the disk: whenever the process is killed, or
-    the body raises, what was at `path` before is still there. Folders on the way are made; what a
-    killed process left behind is removed. Several processes may write the same path at a time:
-    each renames a file of its own. Raises UserError where it cannot be written.
+    It is renamed after its content is on the disk: if the process is killed or the body raises, the
+    previous file at `path` remains. Parent folders are made; leftovers of killed processes are
+    removed. Several processes may write the same path concurrently: each renames its own file.
+    Raises UserError if it cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
-        # The lock says that the writer lives, until both descriptors are closed.
+        # The lock marks the writer as alive until both descriptors are closed.
         lock, _ = _open_locked(temporary, waits=True)
         try:
             with os.fdopen(os.dup(lock), "wb") as file:
@@ -67,26 +67,26 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what killed processes were writing for `path` when they died, as far as possible."""
+    """Remove the temporary files for `path` of killed processes, as far as possible."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(OSError):
             descriptor = os.open(leftover, os.O_RDWR)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while it is written
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if its writer lives
                 leftover.unlink()
             finally:
                 os.close(descriptor)
 
 
 class Lock:
-    """A lock among processes, held until `release`, or until this process ends in any way.
+    """A lock between processes, held until `release` or the end of this process.
 
-    path: of a file that is there while the lock is held; folders on the way are made.
-    refusal: the message of the UserError that is raised at once where the lock is held already, by
-        another process or by this one; None to wait for it.
+    path: of a file that exists while the lock is held; parent folders are made.
+    refusal: the message of the UserError raised at once if the lock is already held, by another
+        process or by this one; None to wait for it.
 
-    A file system without locks is reported on standard error, and the lock then does nothing.
-    Raises UserError where the file cannot be written.
+    On a file system without locks, the lock does nothing, which is reported on standard error.
+    Raises UserError if the file cannot be written.
     """
 
     def __init__(self, path: Path, refusal: str | None = None) -> None:
@@ -116,10 +116,10 @@ class Lock:
 
 
 def _open_locked(path: Path, waits: bool) -> tuple[int, bool]:
-    """Return the descriptor of a file that is there, made where it was not, and locks it.
+    """Open a file, which is made if missing, and lock it; return its descriptor.
 
-    The lock lasts until the descriptor is closed. Also returns False where there are no locks.
-    Raises BlockingIOError where the file is locked already and `waits` is false.
+    The lock lasts until the descriptor is closed. The second result is False if there are no locks.
+    Raises BlockingIOError if the file is already locked and `waits` is false.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -147,12 +147,12 @@ def _lock(descriptor: int, waits: bool) -> bool:
 
 def _release(path: Path, descriptor: int) -> None:
     with suppress(OSError):
-        path.unlink()  # before the lock ends: the next owner makes a new one
+        path.unlink()  # before unlocking: the next owner makes a new one
     os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring a rename to the disk, where the file system does that for folders."""
+    """Flush a rename to the disk, if the file system supports that for folders."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
-"""What every algorithm declares and does, whatever its problem.
+"""The interface of all algorithms.
 
-Arrays are those of a device: with `shape`, `dtype` and `nbytes`, and downloadable by their device.
+Arrays are device arrays: they have `shape`, `dtype` and `nbytes`; their device downloads them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ BACKENDS = frozenset({"cuda", "opencl"})
 class Form:
     """One way to run an algorithm.
 
-    summary: one line for people.
+    summary: one line of description.
     requires: device features it needs, e.g. {"cuda"}.
-    capturable: False where the host reads something back, which no CUDA graph can hold.
+    capturable: False if the host reads something back, which a CUDA graph cannot capture.
     reorders: whether positions come back in cell order.
-    stable: whether a filter keeps the records in their order.
-    halves: 2 where a filter keeps the null records too, apart from the others.
-    allocates: whether a library allocates for itself in a launch, which counts as its work.
+    stable: whether a filter keeps records in order.
+    halves: 2 if a filter also keeps the null records, separately.
+    allocates: whether a library allocates memory in a launch, which is timed.
     """
 
     summary: str
@@ -44,22 +44,21 @@ class Form:
 
 
 class Algorithm(ABC):
-    """An algorithm made for one device and one size of input, in one of its forms.
+    """An algorithm constructed for a device, an input size and one of its forms.
 
-    Making it allocates and compiles everything. ``launch`` only launches: no allocation, no
-    copy, no compilation; it is what gets timed. Libraries that allocate whenever they are called
-    say so in their form.
+    Construction allocates and compiles everything. ``launch``, which is timed, only launches: no
+    allocation, no copy, no compilation. Forms of libraries that allocate in each call declare so.
 
-    launches: how many times ``launch`` does the work; reported times and traffic are of one.
-    library: name and version of whose work it is, where it is not ours.
-    answers_once_loaded: whether there is an answer to check before the first launch.
-    conformance_parameters: what differs from the defaults where the conformance suite is run,
-        for an algorithm that by default must not answer all of it.
-    variants: sets of parameters between which kernels differ; `make kernels` compiles all.
-    needs: axes that every input for it must have, with their values.
-    replaces: of an update, the algorithm that builds from nothing what it updates.
-    loses: the name in `outcome` of how much the answer lacks, for what may lose a part of it.
-    library_part: what of the work is the library's, e.g. "sort", where the rest is ours.
+    launches: how many times ``launch`` does the work; times and traffic are reported per time.
+    library: name and version of the third-party library, if any.
+    answers_once_loaded: whether `load` already makes an answer to check.
+    conformance_parameters: overrides of the defaults in the conformance suite, for an algorithm
+        whose defaults cannot solve all of it.
+    variants: sets of parameters with different kernels; `make kernels` compiles all.
+    needs: axis values that every input must have.
+    replaces: for an update, the algorithm that builds the same structure from scratch.
+    loses: the key in `outcome` of the lost part of the answer, if it may lose some.
+    library_part: the part of the work done by the library, e.g. "sort", if the rest is ours.
     """
 
     name: ClassVar[str]
@@ -86,10 +85,10 @@ class Algorithm(ABC):
 
     @classmethod
     def declared(cls, form: str) -> dict[str, str | None]:
-        """Return the fields of results that describe a form: reading them needs no algorithm.
+        """Return the fields of results that describe a form, for readers without the algorithm.
 
-        problem: what is asked. task: how far a search goes, see TASKS. answer: the kind of answer;
-        only what has the same problem, task and answer does equal work. The others: as above.
+        problem: its name. task: the extent of a search, see TASKS. answer: the kind of answer; only
+        algorithms with equal problem, task and answer are comparable. Others: as above.
         """
         task, answer = cls.task_and_answer(form)
         return {
@@ -103,18 +102,18 @@ class Algorithm(ABC):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task of a form and the kind of its answer; None where there is only one."""
+        """Return the task of a form and the kind of its answer; None if there is only one."""
         return None, None
 
     def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
-        """Allocate all arrays and make all kernels; called once, with everything else set.
+        """Allocate all arrays and make all kernels; called once, after all else is set.
 
-        Raises UserError for bad parameters, NotSupported where the device lacks something.
+        Raises UserError for bad parameters, NotSupported if the device lacks a feature.
         """
 
     @abstractmethod
     def load(self, inputs: Any) -> None:
-        """Bring an input of the family's kind to the device; not timed."""
+        """Upload an input of the problem's kind; not timed."""
 
     @abstractmethod
     def launch(self) -> None:
@@ -122,29 +121,29 @@ class Algorithm(ABC):
 
     @property
     def answer(self) -> Any:
-        """The answer of the last launch: the dataclass of arrays that the family prescribes."""
+        """The answer of the last launch: the dataclass of arrays that the problem defines."""
         raise NotImplementedError(f"{self.name} has no answer")
 
     def poison(self) -> None:
-        """Queue overwriting the answer with values that no right answer contains; not timed.
+        """Queue overwriting the answer with values that no correct answer contains; not timed.
 
-        A launch must make all of it again: this comes before each launch whose answer is checked
-        after timing, and an answer that is right without that launch is refused. By default the
-        arrays of `answer` are filled. An algorithm that makes `answer` of something else when it
-        is asked overwrites that instead, such that `answer` can still be read.
+        The next launch must recompute all of it: this is called before each launch whose answer is
+        checked after timing, and an answer that is correct without that launch is rejected. The
+        default fills the arrays of `answer`. An algorithm that derives `answer` from other data on
+        request overwrites that data instead, such that `answer` can still be read.
         """
         poison(self.device, *arrays_of(self.answer))
 
     @abstractmethod
     def traffic_bytes(self) -> int | None:
-        """Return the fewest bytes that the work had to move through device memory, done once.
+        """Return the minimum bytes that one execution moves through device memory.
 
-        None where no model exists.
+        None if there is no model.
         """
 
     @property
     def no_graph(self) -> str | None:
-        """Say why no graph can hold a launch, or return None if one can."""
+        """Return the reason why no graph can capture a launch, or None if one can."""
         form = self.forms[self.form]
         if form.allocates:
             return "its library allocates while it works, in memory that no CUDA graph would own"
@@ -153,29 +152,29 @@ class Algorithm(ABC):
         return "the host reads a value back in the middle, which no CUDA graph can hold"
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return what the last launch reports beside its answer, e.g. its round count."""
+        """Return further results of the last launch, e.g. its number of rounds."""
         return {}
 
     def level_steps(self) -> list[tuple[int, str, Callable[[], None]]]:
-        """Return what a launch that goes level by level queues: on which level, what, and how.
+        """Return the steps of a launch that proceeds by levels: level, name, and function.
 
-        The queued work repeats the last launch. Empty where a launch has no levels.
+        The functions repeat the last launch. Empty if a launch has no levels.
         """
         return []
 
     def peak_bytes(self) -> int | None:
-        """Return the most device memory that the work took, where not all is `workspace_bytes`.
+        """Return the peak device memory, if it exceeds `workspace_bytes`.
 
-        That is where a library allocates for itself; host memory for what works on the host.
+        This is the case if a library allocates; host memory for algorithms on the host.
         """
         return None
 
     def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer on the host, when it is complete."""
+        """Wait until an array of the answer is complete, and return it on the host."""
         return self.device.download(array)
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        """Allocate a device array and count it as this algorithm's memory."""
+        """Allocate a device array and add it to this algorithm's memory."""
         array = self.device.empty(shape, dtype)
         self.workspace_bytes += array.nbytes
         return array

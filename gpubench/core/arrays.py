@@ -1,4 +1,4 @@
-"""Descriptions of what is wrong with an array of an answer."""
+"""Checks of the arrays of an answer; each returns a description of the first error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Ints = NDArray[np.integer[Any]]
 
 
 def bits(words: NDArray[np.uint32]) -> str:
-    """Return words as hexadecimal digits."""
+    """Format words as hexadecimal digits."""
     return " ".join(f"{word:08x}" for word in words)
 
 
@@ -50,5 +50,5 @@ def first_absent(wanted: NDArray[np.int64], present: NDArray[np.int64]) -> int |
 
 
 def exclusive_sum(counts: Ints) -> NDArray[np.int64]:
-    """Return the sums before each count and that of all, int64, one more than the counts."""
+    """Return the exclusive prefix sums and the total, int64, shape (counts + 1,)."""
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))

@@ -12,9 +12,9 @@ from gpubench.core.recipe import Inputs
 class Case:
     """One input of a suite.
 
-    make: draw it; the same each time.
-    exact: whether its coordinates and distances are exact in float32, so that the neighbours
-        are those of exact arithmetic, even exactly at the cutoff.
+    make: draws it; deterministic.
+    exact: whether its coordinates and distances are exact in float32, so that neighbours must agree
+        with exact arithmetic, even at the cutoff.
     """
 
     name: str

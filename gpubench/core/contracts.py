@@ -1,4 +1,4 @@
-"""Door for modules written before the contracts moved: import from `gpubench.contracts` instead."""
+"""Deprecated alias, kept for old modules: import from `gpubench.contracts` instead."""
 
 from importlib import import_module
 from typing import Any

@@ -1,4 +1,4 @@
-"""The cell grid: shape, periodicity, and the cell of a position; cells without a box, and hashes.
+"""The cell grid: shape, periodicity, and the cell of a position; unbounded and hashed cells.
 
 Cells are numbered x fastest, then y, then z (rozen2008, section 2.3).
 """
@@ -19,7 +19,7 @@ from gpubench.core.recipe import MAX_PARTICLES
 
 MAX_CELLS = 2**31 - 2
 EPSILON = float(np.finfo(np.float32).eps)
-# Squares of lengths, and the inverse of a cell's edge, stay well inside float32's range.
+# Keeps squared lengths and the inverse of a cell's edge well inside float32's range.
 SMALLEST_CELL, LARGEST_CELL = 1e-15, 1e15
 
 # The layout of `struct Grid` in kernels/common/grid.h: 4-byte members only, so that CUDA,
@@ -38,7 +38,7 @@ GRID_DTYPE = np.dtype(
 UNBOUNDED_DTYPE = np.dtype(
     [("cell", np.float32, 3), ("inverse_cell", np.float32, 3), ("mask", np.uint32)]
 )
-CELL_REACH = 2**22  # cells from the origin to the last one, to either side
+CELL_REACH = 2**22  # cells from the origin to the last cell, in each direction
 HASH_PRIMES = (73856093, 19349663, 83492791)  # silva2012, section 5
 MAX_BUCKETS = 2**30
 
@@ -49,9 +49,9 @@ class Grid:
 
     cells: number of cells along x, y, z.
     low, size: corner and edge lengths of the box, in the unit of the positions.
-    periodic: along which axes the box repeats.
-    cutoff: how far neighbours reach, where cells are longer than that; None for the shortest edge
-        of a cell. See `reach`.
+    periodic: whether the box repeats along each axis.
+    cutoff: the range of neighbours, if cells are longer; None for the shortest edge of a cell. See
+        `reach`.
     """
 
     cells: tuple[int, int, int]
@@ -86,7 +86,7 @@ class Grid:
         cell_size: float,
         periodic: tuple[bool, bool, bool] = (False, False, False),
     ) -> Grid:
-        """Cut a box into as many cells as fit that are at least cell_size long along each axis."""
+        """Divide a box into as many cells as fit, at least cell_size long along each axis."""
         if not (math.isfinite(cell_size) and cell_size > 0):
             raise UserError(f"the cell size must be positive and finite, not {cell_size}")
         if not all(0 < edge / cell_size < MAX_CELLS for edge in size):
@@ -94,7 +94,7 @@ class Grid:
                 f"a box of {size} cannot be cut into cells of {cell_size}: at most {MAX_CELLS}"
                 " cells, and every edge positive"
             )
-        # The tolerance keeps an edge of 10 * 0.1 at ten cells despite rounding.
+        # The tolerance gives an edge of 10 * 0.1 ten cells despite rounding.
         nx, ny, nz = (max(1, math.floor(edge / cell_size * (1 + 1e-6))) for edge in size)
         return cls((nx, ny, nz), low, size, periodic)
 
@@ -102,7 +102,7 @@ class Grid:
     def with_count(
         cls, count: int, periodic: tuple[bool, bool, bool] = (False, False, False)
     ) -> Grid:
-        """Make a grid of exactly `count` unit cells, as near to a cube as its divisors allow."""
+        """Make a grid of exactly `count` unit cells, as close to a cube as possible."""
         if count < 1:
             raise UserError(f"a grid needs at least one cell, not {count}")
         if count > MAX_CELLS:
@@ -131,7 +131,7 @@ class Grid:
 
     @property
     def reach(self) -> float:
-        """How far neighbours reach, in the unit of the positions."""
+        """The range of neighbours, in the unit of the positions."""
         return min(self.cell_size) if self.cutoff is None else self.cutoff
 
     def packed(self) -> NDArray[np.void]:
@@ -146,8 +146,8 @@ class Grid:
         """Return the integer cell coordinates of positions, int32, shape (particles, 3).
 
         The arithmetic is that of the kernels (kernels/common/grid.h), in float32: subtract,
-        multiply, floor, clamp. Positions lie in the box, periodic or not (the caller
-        must wrap them), so that the clamp only catches the upper wall and what rounds up to it.
+        multiply, floor, clamp. Positions must lie in the box (the caller wraps them), so that the
+        clamp affects only positions at the upper wall or rounded up to it.
         """
         packed = self.packed()[0]
         inside = np.empty((len(positions), 3), np.int32)
@@ -169,14 +169,14 @@ class Grid:
 
 
 class HashedGrid(Grid):
-    """A grid whose cells are hashed: there may be any number of them, and the box may repeat."""
+    """A grid whose cells are hashed: of any size, possibly periodic."""
 
     most = 2**96
 
 
 @dataclass(frozen=True)
 class UnboundedGrid:
-    """Equal cells without a box: every position has one (silva2012, section 5).
+    """Equal cells without a box: every position has a cell (silva2012, section 5).
 
     cell_size: edge lengths of a cell, in the unit of the positions.
     """
@@ -185,7 +185,7 @@ class UnboundedGrid:
 
     @classmethod
     def of(cls, grid: Grid) -> UnboundedGrid:
-        """Keep the cell size of a grid and drop its box; NotSupported where the box repeats."""
+        """Keep the cell size of a grid and drop its box; NotSupported if it is periodic."""
         if any(grid.periodic) and not isinstance(grid, HashedGrid):
             raise NotSupported("a hash grid has no box that could repeat: leave every axis open")
         return cls(grid.cell_size)
@@ -201,12 +201,12 @@ class UnboundedGrid:
     def coordinates(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the integer cell coordinates of finite positions, int32, shape (particles, 3).
 
-        floor(position / cell size), both as float32, exactly; the last cell to either side,
-        CELL_REACH from the origin, holds all that lies beyond.
+        floor(position / cell size), exact for the float32 values; the last cell in each direction,
+        CELL_REACH from the origin, holds everything beyond.
         """
         edges = self.packed()["cell"][0].astype(np.float64)
         xyz = positions[:, :3].astype(np.float64)
-        # The quotient may round up to a whole number; whole numbers of edges are exact.
+        # The quotient may round up to an integer; integer multiples of the edge are exact.
         cells = np.clip(np.floor(xyz / edges), -CELL_REACH, CELL_REACH)
         cells -= cells * edges > xyz
         cells += (cells + 1) * edges <= xyz
@@ -215,10 +215,10 @@ class UnboundedGrid:
 
 
 def edges_of(box: NDArray[np.float64]) -> tuple[float, float, float] | None:
-    """Return the edges of a box along x, y and z; None of one that is triclinic or turned.
+    """Return the edges of a box along x, y and z; None if it is triclinic or rotated.
 
-    box: shape (3, 3), its vectors as rows or as columns. What float32 does not tell from 0 beside
-    the longest edge, as rounding leaves it off the diagonal, is taken for 0.
+    box: shape (3, 3), its vectors as rows or as columns. Off-diagonal elements below float32's
+    precision, relative to the longest edge, count as 0.
     """
     x, y, z = np.diagonal(box).tolist()
     off = np.abs(box - np.diag([x, y, z])).max()
@@ -228,8 +228,8 @@ def edges_of(box: NDArray[np.float64]) -> tuple[float, float, float] | None:
 def hash_buckets(coordinates: NDArray[np.int32], buckets: int) -> NDArray[np.int32]:
     """Return the bucket of each cell, int32, shape (cells,) (silva2012, Algorithm 1).
 
-    coordinates: int32, shape (cells, 3), counted from the corner of the world where its limits
-    are part of the key.
+    coordinates: int32, shape (cells, 3), relative to the corner of the world if its limits are part
+    of the key.
     """
     products = coordinates.astype(np.uint32) * np.array(HASH_PRIMES, np.uint32)
     hashes: NDArray[np.uint32] = np.bitwise_xor.reduce(products, axis=1)
@@ -256,9 +256,9 @@ def _balanced_factors(count: int) -> tuple[int, int, int]:
 def grid_for(
     particles: int, per_cell: float, periodic: tuple[bool, bool, bool] = (False, False, False)
 ) -> Grid:
-    """Make the grid that gives exactly `per_cell` particles a cell on average.
+    """Make the grid with exactly `per_cell` particles per cell on average.
 
-    Raises UserError where no whole number of cells does, or none that is near to a cube.
+    Raises UserError if no integer number of cells gives that, or none close to a cube.
     """
     if not 0 <= particles <= MAX_PARTICLES:
         raise UserError(f"the number of particles must be 0 to {MAX_PARTICLES}, not {particles}")

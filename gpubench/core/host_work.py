@@ -1,4 +1,4 @@
-"""A mixin for algorithms that work on the host, such as libraries for CPUs."""
+"""A mixin for algorithms that run on the host, such as CPU libraries."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 
 class HostWork:
-    """List it before the contract of a family among the bases of a class."""
+    """Mixin; it precedes the contract among the bases of a class."""
 
     def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer, which is on the host."""
+        """Return an array of the answer, which is already on the host."""
         return np.asarray(array)
 
     @property
     def no_graph(self) -> str:
-        """Why there is no graph."""
+        """Return the reason why no graph can be captured."""
         return "it works on the host, which no CUDA graph can hold"
 
     def traffic_bytes(self) -> None:

@@ -1,4 +1,4 @@
-"""Memory that an input takes, compared with the available memory before any is allocated."""
+"""Check of an input's memory against the available memory, before allocation."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ GROUPS = Path("/sys/fs/cgroup")
 
 
 class HasMemory(Protocol):
-    """The facts about a device that this module needs; see `Device`."""
+    """The properties of a device that this module needs; see `Device`."""
 
     @property
     def name(self) -> str:
-        """The vendor's name for it."""
+        """The vendor's name of the device."""
 
     @property
     def memory_bytes(self) -> int:
@@ -27,7 +27,7 @@ class HasMemory(Protocol):
 
 
 def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | None:
-    """Say in words which memory is too small for so many inputs; None if all may suffice."""
+    """Return a message on which memory is too small for `inputs` inputs; None if none is."""
     for needed, available, place in (
         (recipe.host_bytes, _machine_bytes(), "of this machine"),
         (recipe.host_bytes, allowed_bytes(), "that this process may take"),
@@ -43,7 +43,7 @@ def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | N
 
 
 def allowed_bytes() -> int:
-    """Return how much memory this process may take."""
+    """Return the memory that this process may use, in bytes."""
     return min(_limits(), default=_machine_bytes())
 
 
@@ -61,7 +61,7 @@ def _limits() -> Iterator[int]:
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
             continue
-        # In a container, the group that the path names may be the root of what can be seen.
+        # In a container, the control group of this path may appear as the root.
         top, name = (
             (GROUPS / "memory", "memory.limit_in_bytes") if controllers else (GROUPS, "memory.max")
         )

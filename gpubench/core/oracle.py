@@ -1,4 +1,4 @@
-"""What says whether an answer is right."""
+"""Oracles: they decide whether an answer is correct."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ T = TypeVar("T")
 
 
 class Oracle(ABC):
-    """The right answers for one input.
+    """The correct answers for one input.
 
-    tells_idle: whether an answer that was poisoned is wrong until there is another launch.
+    tells_idle: whether a poisoned answer stays wrong until the next launch.
     """
 
     tells_idle: bool = True
 
     @abstractmethod
     def check(self, algorithm: Any) -> str | None:
-        """Download the answer of the last launch; return None, or a sentence on what is wrong."""
+        """Check the answer of the last launch; return None, or a sentence on the first error."""
 
     @staticmethod
     def answer_of(algorithm: Any, kind: type[T]) -> T:
-        """Return the answer of the last launch; raises TypeError where it is of another kind."""
+        """Return the answer of the last launch; raises TypeError if it is of another kind."""
         answer = algorithm.answer
         if not isinstance(answer, kind):
             found, expected = type(answer).__name__, kind.__name__
@@ -35,7 +35,7 @@ class Oracle(ABC):
         return answer
 
     def poison(self, algorithm: Any) -> None:
-        """Overwrite the answer, so that only the next launch can make it right."""
+        """Overwrite the answer, so that only another launch can make it correct."""
         algorithm.poison()
 
 
@@ -45,11 +45,10 @@ def first_launch(
     oracle: Oracle,
     do: Callable[[Callable[[], None]], None] | None = None,
 ) -> str | None:
-    """Load an input, launch once, and check; return None, or a sentence on what is wrong.
+    """Load an input, launch once, and check; return None, or a sentence on the first error.
 
-    Where an input comes with an answer, that is checked first: a launch would work on it, and a
-    broken list may have no end.
-    do: what is to load and to launch, for more on either.
+    If loading already makes an answer, it is checked first: a launch would start from it, and a
+    broken linked list may be endless. do: wraps the load and the launch, to add to either.
     """
     do = do or (lambda work: work())
     do(partial(algorithm.load, inputs))

@@ -1,4 +1,4 @@
-"""Overwrite answers, so that only a later launch can make them right again."""
+"""Overwrite answers, so that only a later launch can make them correct again."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
-INTEGERS = 0x80  # repeated: negative in every width, and not NULL
-FLOATS = 0xFF  # repeated: NaN
+INTEGERS = 0x80  # repeated byte: negative in every width, and not NULL
+FLOATS = 0xFF  # repeated byte: NaN
 
 
 def arrays_of(answer: Any) -> list[Any]:
-    """Return the arrays of an answer, one of the dataclasses of contracts; none of a library."""
+    """Return the arrays of an answer, if it is a dataclass of the contracts; else none."""
     values = (getattr(answer, field.name) for field in fields(answer))
     return [value for value in values if isinstance(getattr(value, "dtype", None), np.dtype)]
 
 
 def poison(device: Device, *arrays: Any) -> None:
-    """Queue filling arrays with values that no right answer contains: negative integers, and NaN.
+    """Queue filling arrays with values that no correct answer contains: negative integers, NaN.
 
-    arrays: of the device; those of NumPy are filled at once, unless they are read-only.
+    arrays: of the device; NumPy arrays are filled immediately, unless read-only.
     """
     for array in arrays:
         _fill(device, array, FLOATS if array.dtype.kind == "f" else INTEGERS)
 
 
 def empty(device: Device, cells: Any) -> None:
-    """Queue emptying a cell list: it is wrong as soon as there are particles, but safe to read."""
+    """Queue emptying a cell list: wrong if there are particles, but safe to traverse."""
     for array in arrays_of(cells):
         _fill(device, array, cells.empty_byte)
 

@@ -1,4 +1,4 @@
-"""What a problem declares: what its inputs are, the right answers, and what it is tried on."""
+"""The declaration of a problem: its kind of input, oracle and test cases."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Sample: TypeAlias = tuple[Inputs, Mapping[str, int]]
 
 
 class Problem:
-    """A question that algorithms answer; each is of the family `name`.
+    """A question that a group of algorithms answers, the family `name`.
 
-    Declaring one imports no oracle and no suite, which stand on SciPy: their names are those of a
-    class in `oracle.py` and of functions in `cases.py` beside the declaration. A problem in a
-    single file overrides `oracle` and `cases` instead.
+    A declaration does not import the oracle or the suite, which need SciPy: it names a class in
+    `oracle.py` and functions in `cases.py` beside the declaration. A problem in a single file
+    overrides `oracle` and `cases` instead.
 
     takes: the kind of its inputs.
-    makes_cells: whether its algorithms make what a simulation keeps its particles in.
-    reads_cells: whether its algorithms are made for a cell list, which is no workspace of theirs.
+    makes_cells: whether its algorithms make cell lists that a simulation can use.
+    reads_cells: whether its algorithms take a cell list, which is not part of their workspace.
     """
 
     name: ClassVar[str]
@@ -38,26 +38,26 @@ class Problem:
     reads_cells: ClassVar[bool] = False
 
     def oracle(self, inputs: Any, exact: bool = False) -> Oracle:
-        """Make the oracle of an input; `exact` where float32 represents its distances exactly."""
+        """Make the oracle of an input; `exact` if float32 represents its distances exactly."""
         if self.oracle_name is None:
             raise NotImplementedError(f"{self.name} has no right answers: override oracle()")
         made: Oracle = self._part("oracle", self.oracle_name)(inputs, exact)
         return made
 
     def cases(self) -> Sequence[Case]:
-        """Return the inputs on which every algorithm must be right."""
+        """Return the inputs on which every algorithm must be correct."""
         if self.suite is None:
             raise NotImplementedError(f"{self.name} is tried on nothing: override cases()")
         return self._cases(self.suite)
 
     def large_cases(self) -> Sequence[Case]:
-        """Return inputs just past 2^24 in size, where float32 no longer counts; for a GPU."""
+        """Return inputs just past 2^24 in size, float32's last exact integer; for GPUs."""
         return self._cases(self.large_suite)
 
     def samples(self, algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-        """Yield small inputs, each with parameters, which together launch every kernel of a form.
+        """Yield small inputs with parameters that together launch every kernel of a form.
 
-        For tools that are slow on each launch. By default they are the first of `cases`.
+        For tools that slow down each launch. By default, the first of `cases`.
         """
         if self.suite is None:
             yield from ((case.make(), {}) for case in self.cases()[:4])
@@ -65,9 +65,9 @@ class Problem:
             yield from self._part("cases", self.samples_name)(algorithm, form)
 
     def blanks(self, size: int) -> Iterator[Inputs]:
-        """Yield inputs of about a size that differ in which kernels are compiled for them.
+        """Yield inputs of about this size that together compile every kernel.
 
-        Their values are zeros where they may be. By default they are the first of `cases`.
+        Their values are zero if allowed. By default, the first of `cases`.
         """
         if self.suite is None:
             yield from (case.make() for case in self.cases()[:1])
@@ -75,12 +75,12 @@ class Problem:
             yield from self._part("cases", "blanks")(size)
 
     def axes_for(self, algorithm: type[Algorithm], size: int) -> dict[str, Any]:
-        """Return the axes of a typical input of a size that an algorithm takes."""
+        """Return the axes of a typical input of this size for an algorithm."""
         first = {name: values[0] for name, values in self.takes.varied.items()}
         return {self.takes.size_axis: size, **first, **self.takes.fixed, **algorithm.needs}
 
     def sample(self, algorithm: type[Algorithm], size: int, seed: int = 0, **axes: Any) -> Any:
-        """Draw a typical input of a size that an algorithm takes; axes: in place of the usual."""
+        """Draw a typical input of this size for an algorithm; axes: override the defaults."""
         return self.takes(**self.axes_for(algorithm, size) | axes).make(seed)
 
     def _cases(self, suite: str | None) -> Sequence[Case]:
@@ -91,5 +91,5 @@ class Problem:
         return getattr(import_module(f"{type(self).__module__}.{module}"), name)
 
     def check(self, algorithm: Algorithm, inputs: Inputs, exact: bool = False) -> str | None:
-        """Check one answer. To check several on one input, keep the oracle."""
+        """Check one answer. To check several on one input, reuse the oracle."""
         return self.oracle(inputs, exact).check(algorithm)

@@ -1,4 +1,4 @@
-"""What every kind of input declares: its axes, how to draw it, and the memory it needs."""
+"""The declaration of a kind of input: its axes, how to draw it, and its memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SCALES = ("names", "size", "number", "with zero", "linear")
 
 @dataclass(frozen=True)
 class Words:
-    """How people are told of an axis.
+    """The words for an axis in reports.
 
-    heading: what heads its values in a table. label: what stands below it in a figure.
-    phrase: one value or several in a sentence. scale: one of SCALES, see report.figures.Scale.
-    names: its values in their order, and how a figure writes those that it writes otherwise.
-    is_size: whether it is one of the sizes of an input, which titles always tell.
-    place: axes of a lower one are told first, those of one in the order of their kind.
+    heading: column heading in tables. label: axis label in figures. phrase: one or several values
+    in a sentence. scale: one of SCALES, see report.figures.Scale. names: its values in order, with
+    their names in figures where these differ. is_size: whether it is a size of the input, which
+    titles always include. place: sort key among axes; axes with equal keys are in the order of
+    their kind.
     """
 
     heading: str
@@ -36,7 +36,7 @@ class Words:
 class DeclaredAxis:
     """An axis: the JSON Schema of a value, the words for it, and its type in a record.
 
-    recorded: None where a record does not have it; "" where the schema says the type.
+    recorded: None if records lack it; "" if the schema gives the type.
     """
 
     schema: Mapping[str, Any]
@@ -45,7 +45,7 @@ class DeclaredAxis:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its values are whole numbers."""
+        """Whether its values are integers."""
         enum = self.schema.get("enum", (None,))
         return self.schema.get("type") == "integer" or all(type(value) is int for value in enum)
 
@@ -61,30 +61,30 @@ def axis(
 
 
 def whole(least: int, most: int | None = None) -> dict[str, Any]:
-    """Return the schema of a whole number."""
+    """Return the schema of an integer."""
     found: dict[str, Any] = {"type": "integer", "minimum": least}
     return found if most is None else {**found, "maximum": most}
 
 
 def among(values: Sequence[Any]) -> dict[str, Any]:
-    """Return the schema of one of several values."""
+    """Return the schema of an enumeration."""
     return {"enum": list(values)}
 
 
 def like(kind: type[Recipe], name: str) -> Any:
-    """Declare an axis as another kind has it."""
+    """Declare an axis like that of another kind."""
     found = next(each for each in dataclasses.fields(kind) if each.name == name)
     return field(default=found.default, metadata=found.metadata)
 
 
 @dataclass(frozen=True)
 class Recipe(ABC):
-    """One input before it is drawn. Making a recipe raises UserError where its axes disagree.
+    """One input before it is drawn. Construction raises UserError if its axes are inconsistent.
 
     kind: the kind's name. size_axis: the axis whose value is the size of the input.
-    named_by: the axis by which a sweep says that its inputs are of this kind.
-    derived: what records have beside the axes of the recipe.
-    varied, fixed: what benchmarks measure beside the size: axes with several values, and with one.
+    named_by: the axis whose presence in a sweep selects this kind.
+    derived: further fields of records that are not axes.
+    varied, fixed: axes other than the size in benchmarks, with several values and with one.
     """
 
     kind: ClassVar[str]
@@ -95,39 +95,39 @@ class Recipe(ABC):
     fixed: ClassVar[Mapping[str, Any]] = {}
 
     def make(self, seed: int) -> Inputs:
-        """Draw the input, by `draw` of the module `inputs` beside the one that has its axes."""
+        """Draw the input, with `draw` of the module `inputs` beside that of its axes."""
         package = type(self).__module__.rpartition(".")[0]
         drawn: Inputs = import_module(f"{package}.inputs").draw(self, seed)
         return drawn
 
     @property
     def neighbours(self) -> int | None:
-        """About how many neighbours all particles have together; None of what has no particles."""
+        """Approximate total number of neighbours; None without particles."""
         return None
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """Its description in a progress bar."""
+        """Description in a progress bar."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Its axes as a record has them."""
+        """The axes as fields of a record."""
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
 
     @property
     @abstractmethod
     def host_bytes(self) -> int:
-        """Memory on the host to draw it and to check an answer, at their peak."""
+        """Peak host memory for drawing it and checking an answer."""
 
     @property
     @abstractmethod
     def device_bytes(self) -> int:
-        """The least memory on the device that any algorithm needs for it."""
+        """The minimum device memory that any algorithm needs for it."""
 
 
 def declared_axes(kind: type[Recipe]) -> dict[str, DeclaredAxis]:
-    """Return the axes of a kind, in its order."""
+    """Return the axes of a kind, in order of declaration."""
     return {each.name: each.metadata["axis"] for each in dataclasses.fields(kind)}
 
 
@@ -146,14 +146,14 @@ class Inputs(Protocol):
 
     @property
     def hash(self) -> str | None:
-        """SHA-256 over all that an algorithm is given, first 16 hex digits.
+        """SHA-256 over everything passed to an algorithm, first 16 hex digits.
 
-        None where it is not drawn yet.
+        None if it is not drawn yet.
         """
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """The constructor arguments of an algorithm for it, apart from device and form."""
+        """The constructor arguments of algorithms for this input, except device and form."""
 
 
 MAX_PARTICLES = 2**31 - 1

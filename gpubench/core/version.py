@@ -1,12 +1,12 @@
-"""The version of what is timed: a hash of what decides the time of an algorithm, and of no more.
+"""The version of the timed code: a hash of exactly the code that affects an algorithm's time.
 
-That is its class with every definition of the package that it reaches, and the kernels that these
-name with all that they include. What describes, checks or reports is not part of it, nor are
-comments, docstrings, annotations, messages, or the names of files and of what is imported: none of
-these ages a result. The sources are read, never imported, so that those of any commit will do.
+That is its class, every definition of the package that it reaches, and the kernel files that these
+name, with their includes. Code that describes, checks or reports is excluded, as are comments,
+docstrings, annotations, messages, and names of files and imports: changing these does not outdate a
+result. The sources are parsed, never imported, so that any commit can be hashed.
 
-Compiler options and the rest of `devices` stand behind every algorithm: raise EPOCH where a change
-there changes times.
+Compiler options and the rest of `devices` affect every algorithm: raise EPOCH when a change there
+changes times.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pathlib import Path
 from gpubench.base import paths
 
 EPOCH = 1
-NAMED_IN = ("algorithms", "libraries", "workloads")  # rooms whose classes have a name
-# Rooms and modules of contracts, checks and reading, here and in older commits.
+NAMED_IN = ("algorithms", "libraries", "workloads")  # packages whose classes have a name
+# Packages and modules that are never timed, here and in older commits.
 NOT_TIMED = {
     "axes", "base", "cases", "checks", "choose", "cli", "compare", "contract", "contracts", "core",
     "devices", "evidence", "families", "inputs", "measure", "oracle", "physics", "physics_checks",
@@ -43,19 +43,19 @@ _REFERENCE = re.compile(r"@\{([\w/]+):(\w+)\}")
 _FILE = re.compile(r"%\{([^}]+)\}")
 _INCLUDE = re.compile(r'#\s*include\s*"([^"]+)"')
 
-Place = tuple[str, str]  # a module, as its path in the package, and a name in it
+Place = tuple[str, str]  # a module, by its path in the package, and a name in it
 
 
 @dataclass
 class Module:
-    """What one file defines at its top, and what it imports from the package."""
+    """The top-level definitions of a file, and its imports from the package."""
 
     defines: dict[str, list[ast.stmt]] = field(default_factory=dict)
     imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)
 
 
 class SourceTree:
-    """The folders of the package and of the kernels of one version of the code."""
+    """The package and kernel folders of one version of the code."""
 
     def __init__(self, package: Path, kernels: Path) -> None:
         self._package, self._kernels = package, kernels
@@ -63,9 +63,9 @@ class SourceTree:
         self._forms: dict[Place, str] = {}
 
     def version(self, names: Sequence[str], backend: str) -> str | None:
-        """Return the version of an algorithm, or of it and a workload, by their names.
+        """Return the version of an algorithm, or of an algorithm and a workload, by name.
 
-        backend: cuda or opencl. EPOCH and 12 hex digits; None where the package has no such name.
+        backend: cuda or opencl. Returns EPOCH and 12 hex digits; None for an unknown name.
         """
         if not all(name in self._named for name in names):
             return None
@@ -82,7 +82,7 @@ class SourceTree:
 
     @cached_property
     def _named(self) -> dict[str, Place]:
-        """Where the class of each name is defined."""
+        """The place of each named class."""
         found = {}
         for room in NAMED_IN:
             for path in sorted(self._package.joinpath(room).glob("*.py")):
@@ -95,7 +95,7 @@ class SourceTree:
         return found
 
     def module(self, module: str) -> Module:
-        """Return what a module defines and imports, nothing where there is none."""
+        """Return the definitions and imports of a module; empty if there is no such module."""
         if module not in self._modules:
             path = self._package / f"{module}.py"
             path = path if path.exists() else self._package / module / "__init__.py"
@@ -109,9 +109,9 @@ class SourceTree:
         return self._modules[module]
 
     def resolve(self, module: str, name: str) -> Place | None:
-        """Return where what a module calls by a name is defined, if that is part of what is timed.
+        """Return where a name used in a module is defined, if that is part of the timed code.
 
-        Empty places stand for what is of the package and no part of it.
+        An empty place stands for a definition of the package that is not timed.
         """
         for _ in range(9):  # re-exports
             own = self.module(module)
@@ -126,23 +126,23 @@ class SourceTree:
         return None
 
     def has(self, module: str, name: str) -> bool:
-        """Say whether a name can be imported from a module."""
+        """Return whether a name can be imported from a module."""
         own = self.module(module)
         return name in own.defines or name in own.imports
 
     def _form(self, place: Place) -> str:
-        """Return a definition without what does not decide its time.
+        """Return the text of a definition, reduced to what affects its time.
 
-        In it, what is defined elsewhere stands as `@{module:name}`, a file of kernels as `%{file}`.
+        References to other definitions become `@{module:name}`, kernel files `%{file}`.
         """
         if place not in self._forms:
-            # What defines several names is written for each of them, and changed in writing.
+            # A statement that defines several names is written for each; writing modifies it.
             nodes = copy.deepcopy(self.module(place[0]).defines[place[1]])
             self._forms[place] = "\n".join(_Writer(self, place).line(node) for node in nodes)
         return self._forms[place]
 
     def _in_full(self, place: Place, backend: str) -> str:
-        """Return a definition in which hashes stand for what it refers to, one level deep."""
+        """Return a definition with its references replaced by hashes, one level deep."""
 
         def kernel(match: re.Match[str]) -> str:
             return "" if backend == "cuda" and match[1].endswith(".cl") else self._kernel(match[1])
@@ -153,9 +153,9 @@ class SourceTree:
 
         return _REFERENCE.sub(shallow, _FILE.sub(kernel, self._form(place)))
 
-    @cache  # noqa: B019  # as long as its SourceTree
+    @cache  # noqa: B019  # lives as long as its SourceTree
     def _kernel(self, file: str, within: str = "") -> str:
-        """Return the hash of a file of kernels with what it includes; empty without the file."""
+        """Return the hash of a kernel file with its includes; empty if it is missing."""
         near = self._kernels / within / file
         path = near if near.is_file() else self._kernels / file
         if not path.is_file():
@@ -167,7 +167,7 @@ class SourceTree:
 
 
 class _Writer(ast.NodeTransformer):
-    """Makes one definition plain, in place."""
+    """Normalises one definition in place."""
 
     def __init__(self, sources: SourceTree, place: Place) -> None:
         self._sources, self._place = sources, place
@@ -244,7 +244,7 @@ class _Writer(ast.NodeTransformer):
 
 
 def _plain(node: object) -> str:
-    """Return a tree as text, the same in every version of Python: without what is empty in it."""
+    """Return a tree as text without empty fields, the same in every version of Python."""
     if isinstance(node, ast.AST):
         fields = ((name, value) for name, value in ast.iter_fields(node) if name not in _UNSAID)
         given = (f"{name}={_plain(value)}" for name, value in fields if value not in (None, []))
@@ -259,7 +259,7 @@ def _is_described(target: ast.expr) -> bool:
 
 
 def _top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a module, those of branches too but what is for type checkers."""
+    """Yield the statements of a module, also in branches, except those for type checkers."""
     for node in body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             yield from _top_level(node.orelse)
@@ -282,7 +282,7 @@ def _defined(node: ast.stmt) -> Iterator[str]:
 
 
 def _given_name(node: ast.stmt) -> Iterator[str]:
-    """Yield what a class is called by in studies and results."""
+    """Yield the name of a class in studies and results."""
     for each in node.body if isinstance(node, ast.ClassDef) else ():
         targets = each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)]
         value = getattr(each, "value", None)
@@ -293,7 +293,7 @@ def _given_name(node: ast.stmt) -> Iterator[str]:
 
 
 def _imports(tree: ast.AST) -> dict[str, tuple[str, str | None]]:
-    """Return what a tree imports from the package: by its name there, a module and a name in it."""
+    """Return the imports of a tree from the package: local name to (module, name in it)."""
     found: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpubench"):
@@ -314,8 +314,8 @@ def _sources() -> SourceTree:
 
 @cache
 def version_of(algorithm: str, workload: str | None, backend: str) -> str | None:
-    """Return the version of an algorithm of this package, in a step of a workload if one is given.
+    """Return the version of an algorithm of this package, within a workload if one is given.
 
-    None for what was added from outside.
+    None for algorithms from outside the package.
     """
     return _sources().version([name for name in (algorithm, workload) if name], backend)

@@ -20,7 +20,7 @@ Kernel = Callable[..., None]
 class DeviceReport:
     """What `gpubench devices` reports about one device.
 
-    spec: what `--device` would name it. reason: why it is not usable, and what to install.
+    spec: its value for `--device`. reason: why it is not usable, and what to install.
     """
 
     spec: str
@@ -32,7 +32,7 @@ class DeviceReport:
 
 
 class Graph(ABC):
-    """A recorded sequence of launches that replays without launch gaps."""
+    """A recorded sequence of launches, replayed without launch gaps."""
 
     @abstractmethod
     def launch(self) -> None:
@@ -40,13 +40,13 @@ class Graph(ABC):
 
 
 class Device(AbstractContextManager["Device"], ABC):
-    """One device with one in-order queue.
+    """A device with one in-order queue.
 
     backend: "cuda" or "opencl".
-    spec: what `--device` would name it, e.g. "cuda:0", "opencl:pocl".
-    name: the vendor's name for it.
-    features: what a form may require; contains the back end's name, "graphs" where launches
-        can be recorded.
+    spec: its value for `--device`, e.g. "cuda:0", "opencl:pocl".
+    name: the vendor's name of the device.
+    features: what a form may require; includes the name of the back end, and "graphs" if launches
+        can be captured.
     compute_units, cache_bytes, memory_bytes: multiprocessors or cores; last-level cache;
         memory that arrays may use.
     shared_bytes: memory that the threads of one block may share.
@@ -61,7 +61,7 @@ class Device(AbstractContextManager["Device"], ABC):
     cache_bytes: int
     memory_bytes: int
     shared_bytes: int
-    # The ranks that share what is simulated on it (a Team of gpubench.distributed), if any.
+    # The ranks that share its simulation (a Team of gpubench.distributed), if any.
     team: Any = None
 
     @abstractmethod
@@ -91,16 +91,16 @@ class Device(AbstractContextManager["Device"], ABC):
         """Queue a copy between two arrays of the same number of bytes."""
 
     def status(self, items: int) -> Any:
-        """Return int64 numbers that kernels write and the host looks at often.
+        """Return an int64 array of flags that kernels write and the host polls.
 
-        Two calls may return the same memory: launch and look for one after the other.
+        Two calls may return the same memory: finish with one before using the other.
         """
         return self.empty(items, np.int64)
 
     def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
-        """Return what queues the launches of `work`, if it can be done with less on the host.
+        """Return a cheaper way to queue the launches of `work`, or `work` itself.
 
-        work: takes so many arrays of one dimension, and launches the same kernels each time.
+        work: takes `arrays` one-dimensional arrays, and always launches the same kernels.
         """
         return work
 
@@ -109,35 +109,35 @@ class Device(AbstractContextManager["Device"], ABC):
         return np.empty(size, np.uint8)
 
     def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
-        """Queue a copy of whole rows, from `first` on, into a host buffer, which they fill.
+        """Queue a copy of rows, from `first` on, that fills a host buffer.
 
-        array: contiguous; a row is what its first axis counts. host: from `host_buffer`, or a
-        slice of one, at least one row long. Returns a function that waits for this copy only.
+        array: contiguous; rows are along its first axis. host: from `host_buffer`, or a slice of
+        one, at least one row long. Returns a function that waits for this copy only.
         """
         raise NotImplementedError(f"{self.spec} reads no rows")
 
     def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
-        """Queue a copy of a host buffer into whole rows, as `read_rows` does out of them.
+        """Queue a copy of a host buffer into rows, the inverse of `read_rows`.
 
-        The buffer must not change until the copy is done; the returned function waits for that.
+        The buffer must not change before the copy is done; the returned function waits for that.
         """
         raise NotImplementedError(f"{self.spec} writes no rows")
 
     @abstractmethod
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
-        """Compile a file of kernels with -D`NAME`=value for each constant, and return one kernel.
+        """Compile a kernel file with -D`NAME`=value for each constant, and return one kernel.
 
-        The file lies in kernels/, or beside a module that was added. Compiled code is kept for
-        the same file and constants. SHARED_BYTES is the size of the kernel's SHARED_VECTORS.
+        The file is in kernels/, or beside an added module. Compiled code is reused for the same
+        file and constants. SHARED_BYTES is the size of the kernel's SHARED_VECTORS.
         """
 
     @contextmanager
     def compiled_together(self) -> Iterator[None]:
-        """Return a context whose kernels may be compiled side by side; all are when it ends."""
+        """Return a context that may compile its kernels in parallel; its end waits for all."""
         yield
 
     def record(self) -> Any:
-        """Queue an event and return it."""
+        """Queue a timing event and return it."""
         raise NotImplementedError(f"{self.spec} has no clock")
 
     def elapsed_ms(self, start: Any, end: Any) -> float:
@@ -157,11 +157,11 @@ class Device(AbstractContextManager["Device"], ABC):
         return {name: getattr(self, name) for name in ("backend", "spec", "name", "is_cpu")}
 
     def state(self) -> dict[str, Any] | None:
-        """Read clocks, power, temperature, throttle reasons now, or None where none can be read."""
+        """Read current clocks, power, temperature and throttle reasons; None if not available."""
         return None
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say in words what throttled the device in a state; usually nothing."""
+        """Return descriptions of what throttled the device in a state; usually none."""
         return ()
 
     def close(self) -> None:
@@ -177,12 +177,12 @@ class Device(AbstractContextManager["Device"], ABC):
 
     @staticmethod
     def blocks(items: int, per_block: int) -> int:
-        """Return how many blocks cover `items`; at least one, so that a launch is always valid."""
+        """Return the number of blocks that cover `items`, at least one for a valid launch."""
         return max(1, -(-items // per_block))
 
 
 def scalar(value: Any) -> Any:
-    """Give a kernel argument its C type: int becomes int32, float becomes float32."""
+    """Convert a kernel argument to its C type: int to int32, float to float32."""
     if isinstance(value, bool | int) and not isinstance(value, np.generic):
         return np.int32(value)
     if isinstance(value, float) and not isinstance(value, np.generic):

@@ -1,4 +1,4 @@
-"""CUDA through PyCUDA; arrays and memory pool from CuPy, on the same primary context."""
+"""CUDA through PyCUDA; arrays and memory pool from CuPy, in the same primary context."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from gpubench.base.plugins import kernel_folders
 from gpubench.base.user_cache import kept, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 
-LARGE_BYTES = 2**20  # of an array: smaller ones come from NumPy's memory
-POOLED_BYTES = 2**31  # of new page-locked memory, before what is unused of it is freed
-# Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
-# an idle GPU and clocks that somebody set are none.
+LARGE_BYTES = 2**20  # smaller arrays come from NumPy's memory
+POOLED_BYTES = 2**31  # of new page-locked memory; then the unused part is freed
+# The NVML clock event reasons (nvmlClocksEventReasons) that slow down measurements; an idle GPU and
+# clocks set by the user are excluded.
 THROTTLES = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -39,12 +39,12 @@ THROTTLES = {
 }
 INSTALL = f"{install.hint('cuda13')} (or [cuda12], to match `nvidia-smi`)"
 
-ModuleKey = tuple[str, tuple[tuple[str, Any], ...]]  # a file of kernels, and its constants
+ModuleKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel file and its constants
 
 
 @cache
 def _driver() -> Any:
-    """Import PyCUDA and start the driver, or say in one line what is missing."""
+    """Import PyCUDA and start the driver; raise a one-line error if something is missing."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -73,7 +73,7 @@ def _driver() -> Any:
 
 
 def survey() -> list[DeviceReport]:
-    """Return the NVIDIA GPUs here, or one entry that says why there is none to use."""
+    """Return the NVIDIA GPUs here, or one entry with the reason why none is usable."""
     try:
         driver = _driver()
     except DeviceUnavailable as error:
@@ -98,7 +98,7 @@ def survey() -> list[DeviceReport]:
 
 
 def _uuid(device: Any) -> str | None:
-    """Return the UUID of a GPU, as `nvidia-smi -L` prints it, or None where NVML is missing."""
+    """Return the UUID of a GPU, as printed by `nvidia-smi -L`, or None without NVML."""
     handle = _nvml_handle(device)
     if handle is None:
         return None
@@ -118,7 +118,7 @@ def open_cuda(number: int = 0) -> CUDADevice:
 
 
 class CUDAGraph(Graph):
-    """A CUDA graph, captured on the device's stream."""
+    """A CUDA graph captured on the device's stream."""
 
     def __init__(self, graph: Any, stream: Any) -> None:
         self._graph, self._stream = graph, stream
@@ -143,7 +143,7 @@ class CUDADevice(Device):
         self._device = device = driver.Device(number)
         self._context = device.retain_primary_context()
         self._context.push()
-        # PyCUDA aborts at exit when a context is still current: pop it whatever happens.
+        # PyCUDA aborts at exit if a context is still current: always pop it.
         self._open = True
         atexit.register(self.close)
         cupy.cuda.Device(number).use()
@@ -181,7 +181,7 @@ class CUDADevice(Device):
     def write(self, array: Any, host: NDArray[Any]) -> None:
         if host.size:
             array.set(np.ascontiguousarray(host), stream=self._cupy_stream)
-            self.stream.synchronize()  # the host array may be gone after this
+            self.stream.synchronize()  # the host array may be freed after this
 
     def download(self, array: Any) -> NDArray[Any]:
         memory = self._page_locked(array.nbytes)
@@ -192,10 +192,10 @@ class CUDADevice(Device):
         return host
 
     def _page_locked(self, size: int) -> NDArray[np.uint8]:
-        """Return memory that CuPy's pool takes back when the array is dropped.
+        """Return memory that goes back to CuPy's pool when the array is dropped.
 
-        New pages take several times as long to write. A block of the pool serves arrays of one
-        size, so sizes are few; what is unused goes back from time to time.
+        Writing to new pages is several times slower. A block of the pool serves arrays of one size,
+        so few sizes are used; unused blocks are freed from time to time.
         """
         if size < LARGE_BYTES:
             return np.empty(size, np.uint8)
@@ -220,7 +220,7 @@ class CUDADevice(Device):
             )
 
     def host_buffer(self, size: int) -> NDArray[np.uint8]:
-        # Page-locked: copies to and from other memory would wait for the stream.
+        # Page-locked: copies of pageable memory would wait for the stream.
         memory = self._cupy.cuda.alloc_pinned_memory(size)
         return np.frombuffer(memory, np.uint8, size)
 
@@ -288,18 +288,18 @@ class CUDADevice(Device):
                 self._compilers, self._unfinished, self._codes = None, [], {}
 
     def _module(self, key: ModuleKey) -> Any:
-        """Return a file of kernels with its constants, compiled and loaded."""
+        """Compile a kernel file with its constants, and load it."""
         if key not in self._modules:
             code = self._codes[key].result() if key in self._codes else self._cubin(*key)
             self._modules[key] = self._driver.module_from_buffer(code)
         return self._modules[key]
 
     def _cubin(self, file: str, constants: tuple[tuple[str, Any], ...]) -> bytes:
-        """Return the machine code of a file of kernels, which the user's cache folder keeps if any.
+        """Return the machine code of a kernel file, from the user's cache folder if possible.
 
-        PyCUDA's own cache runs nvcc's preprocessor on every file that includes another, to see
-        whether one has changed: some 0.4 s a file, ten seconds of every process that uses many.
-        Here all sources of the folders are part of the key.
+        PyCUDA's own cache runs nvcc's preprocessor on every file with includes, to detect changes:
+        about 0.4 s per file, ten seconds in a process that uses many. Here all sources of the
+        kernel folders are part of the key.
         """
         folders = kernel_folders(file)
         options = ["-O3", *(f"-D{constant}={value}" for constant, value in constants)]
@@ -319,10 +319,10 @@ class CUDADevice(Device):
         return machine_code(file, what, compiled)
 
     def library(self, file: str, **constants: int | str) -> ctypes.CDLL:
-        """Compile a file of kernels to a shared library of host functions and load it.
+        """Compile a kernel file to a shared library of host functions, and load it.
 
-        For what exists only as host templates (CUB). Kept in the user's cache folder, if any, under
-        a hash of the source, the constants, the compiler's version and the architecture.
+        For code available only as host templates (CUB). Cached in the user's cache folder, if any,
+        under a hash of the source, the constants, the compiler's version and the architecture.
         """
         source = kernel_folders(file)[0] / file
         defines = [f"-D{constant}={value}" for constant, value in sorted(constants.items())]
@@ -342,7 +342,7 @@ class CUDADevice(Device):
                 return built.read_bytes()
 
             built.write_bytes(kept(path, compiled))
-            return ctypes.CDLL(str(built))  # once it is loaded, its file may go
+            return ctypes.CDLL(str(built))  # once loaded, its file may be removed
 
     def record(self) -> Any:
         event = self._driver.Event()
@@ -357,8 +357,8 @@ class CUDADevice(Device):
         self.stream.synchronize()
 
     def capture(self, work: Callable[[], None]) -> Graph:
-        # The current one is of the device that was opened last. CuPy's `with` would leave the
-        # default stream behind, not what was set by `use`.
+        # The current stream is that of the last opened device. CuPy's `with` would restore the
+        # default stream, not the one set by `use`.
         before = self._cupy.cuda.get_current_stream()
         self._cupy_stream.use()
         try:
@@ -431,7 +431,7 @@ class CUDADevice(Device):
         self._open = False
         try:
             self._driver.Context.synchronize()
-            # Not where a device that was opened later, and is open still, works in its own.
+            # Unless another device, opened later and still open, has made its own stream current.
             if self._cupy.cuda.get_current_stream().ptr == self._cupy_stream.ptr:
                 self._outer_stream.use()
             self._cupy.get_default_memory_pool().free_all_blocks()
@@ -440,7 +440,7 @@ class CUDADevice(Device):
 
 
 class _StreamOf:
-    """A PyCUDA stream as the CUDA stream protocol has it, for CuPy 14 and later."""
+    """A PyCUDA stream with the CUDA stream protocol, for CuPy 14 and later."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -450,14 +450,14 @@ class _StreamOf:
 
 
 def _as_cupy_stream(cupy: Any, stream: Any) -> Any:
-    """Let CuPy use a PyCUDA stream."""
+    """Wrap a PyCUDA stream for CuPy."""
     if hasattr(cupy.cuda.Stream, "from_external"):
         return cupy.cuda.Stream.from_external(_StreamOf(stream))
     return cupy.cuda.ExternalStream(stream.handle)
 
 
 def _code(argument: Any) -> str:
-    """Return PyCUDA's type code of a kernel argument."""
+    """Return the type code of a kernel argument for PyCUDA."""
     if hasattr(argument, "data") and hasattr(argument.data, "ptr"):
         return "P"
     return str(np.dtype(type(scalar(argument))).char)
@@ -465,13 +465,13 @@ def _code(argument: Any) -> str:
 
 @cache
 def _nvcc_version() -> str:
-    """Return what nvcc says of itself."""
+    """Return nvcc's version text."""
     done = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
 def _nvml_handle(device: Any) -> Any | None:
-    """Return NVML's handle of a GPU, or None where NVML is not installed."""
+    """Return NVML's handle of a GPU, or None if NVML is not installed."""
     try:
         import pynvml
     except ImportError:
@@ -481,7 +481,7 @@ def _nvml_handle(device: Any) -> Any | None:
 
 
 def _nvml_try(read: Callable[[], Any]) -> Any:
-    """Return a reading, or None where this GPU does not offer it."""
+    """Return a reading, or None if this GPU does not support it."""
     import pynvml
 
     try:

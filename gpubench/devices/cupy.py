@@ -1,8 +1,8 @@
-"""CUDA through CuPy's bindings: kernels compiled by NVRTC, memory and stream of the caller.
+"""CUDA through CuPy's bindings: kernels compiled by NVRTC, the caller's memory and stream.
 
-They need CuPy's wheels from pip, no nvcc, no C++ compiler and no PyCUDA. CuPy itself is imported
-only for its own arrays, since that takes longer than all else in a first call. `devices/cuda.py`
-is what measures; this is for arrays that the user's own code holds.
+This needs CuPy's wheels from pip, but no nvcc, no C++ compiler and no PyCUDA. CuPy itself is
+imported only for CuPy arrays, since its import dominates the first call. Measurements use
+`devices/cuda.py`; this module is for arrays of the user's own code.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ BINDINGS = "cupy_backends.cuda"
 MOST_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 STATUS_BYTES = 256  # of host memory that kernels write to
 
-# How `struct` packs a scalar of each of NumPy's types into 64 bits.
+# The `struct` format that packs a scalar of each NumPy type into 64 bits.
 WORDS = {"i": "i4x", "I": "I4x", "f": "f4x", "d": "d", "l": "q", "q": "q", "L": "Q", "Q": "Q"}
 
-_sources = cache(sources_digest)  # a process keeps the sources that it began with
+_sources = cache(sources_digest)  # sources are read once per process
 
 
 def import_cupy(module: str = "cupy") -> Any:
-    """Import CuPy or a part of its wheels; raise DeviceUnavailable with what to install."""
+    """Import CuPy or a part of its wheels; raise DeviceUnavailable with an installation hint."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -48,8 +48,8 @@ def import_cupy(module: str = "cupy") -> Any:
 class CuPyDevice(Device):
     """One NVIDIA GPU, by its number; its arrays are Views.
 
-    allocate: returns what holds so many bytes of its memory, and their address. stream: returns
-    the handle of the stream that all work goes to, CUDA's current one of the caller.
+    allocate: allocates device memory; returns the owner and the address. stream: returns the handle
+    of the caller's current CUDA stream, to which all work is queued.
     """
 
     backend = "cuda"
@@ -84,12 +84,12 @@ class CuPyDevice(Device):
 
     @property
     def is_current(self) -> bool:
-        """Whether this GPU is the thread's."""
+        """Whether this GPU is current in this thread."""
         return bool(self._driver.ctxGetCurrent() == self._context)
 
     @contextmanager
     def made_current(self) -> Iterator[None]:
-        """Return a context in which this GPU is the thread's, with its primary context."""
+        """Return a context in which this GPU's primary context is current in the thread."""
         before = self._runtime.getDevice()
         self._runtime.setDevice(self.number)
         try:
@@ -98,7 +98,7 @@ class CuPyDevice(Device):
             self._runtime.setDevice(before)
 
     def _require_live(self) -> None:
-        """Raise Unrecordable where launches are noted, since this is none."""
+        """Raise Unrecordable while launches are being recorded: the caller does something else."""
         if self.noted is not None:
             raise Unrecordable
 
@@ -158,7 +158,7 @@ class CuPyDevice(Device):
         return Launch(self, function, shared)
 
     def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
-        # Neither an address nor a length of one of these is that of any other array.
+        # The addresses and lengths of these placeholders differ from those of all other arrays.
         slots = [
             BorrowedArray((0x5EED << 48) + number, ((1 << 61) + number,), np.dtype(np.uint8), None)
             for number in range(arrays)
@@ -177,9 +177,9 @@ class CuPyDevice(Device):
         return Replay(self, noted[0], slots) if words[0] == words[1] else work
 
     def _code(self, file: str, defines: list[str]) -> bytes:
-        """Return machine code of a file of kernels: from the user's cache folder, or compiled."""
+        """Return the machine code of a kernel file: from the user's cache folder, or compiled."""
         source = f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{file}"\n}}\n'
-        # Of CUDA, the version that CuPy is for: to load NVRTC and ask it takes longer than to read.
+        # CuPy's CUDA version: asking NVRTC would take longer than reading the cache.
         version = self._runtime.runtimeGetVersion()
         what = source, defines, self.architecture, version, _sources((kernel_folder(),))
         return machine_code(file, what, lambda: self._compiled(source, defines))
@@ -203,11 +203,11 @@ class CuPyDevice(Device):
 
 
 class Unrecordable(Exception):
-    """Something other than a launch was asked for while launches were noted."""
+    """Something other than a launch was requested while launches were being recorded."""
 
 
 class BorrowedArray:
-    """An array in memory that something else holds, its owner, from the byte `at` on."""
+    """An array in memory held by another object, its owner, from the byte `at` on."""
 
     __slots__ = ("at", "dtype", "owner", "ptr", "shape")
 
@@ -223,15 +223,15 @@ class BorrowedArray:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all items."""
+        """The size of all items in bytes."""
         return self.size * self.dtype.itemsize
 
 
 class Launch:
-    """Launches of one kernel.
+    """Launches of a kernel.
 
-    Arguments are packed into memory of its own, from which the driver copies them: a word of 64
-    bits for each, whose type is that of the first launch. Not for several threads at once.
+    Arguments are packed into its own buffer, from which the driver copies them: one 64-bit word
+    each, typed by the first launch. Not thread-safe.
     """
 
     def __init__(self, device: CuPyDevice, function: int, shared: int = 0) -> None:
@@ -239,7 +239,7 @@ class Launch:
         self._pack: Any = None
 
     def packed(self, arguments: Sequence[Any]) -> list[int]:
-        """Pack the arguments, and return them as words; see `Kernel` for what these are."""
+        """Pack the arguments, which are those of `Kernel`, and return them as words."""
         if self._pack is None:
             words = [
                 "Q" if type(each) is BorrowedArray else WORDS[np.dtype(type(scalar(each))).char]
@@ -269,17 +269,17 @@ Noted = tuple[Launch, int, int, tuple[Any, ...]]  # a launch, its blocks and thr
 
 
 class Replay:
-    """Launches that were noted once, queued with other arrays in the places of the slots.
+    """Launches recorded once, and replayed with other arrays in their slots.
 
-    The driver reads each argument through a pointer, so all arguments that are one array share
-    one word: a replay packs a word for each slot, and for the length of each slot that is read.
+    The driver reads each argument through a pointer, so arguments with the same array share a word:
+    a replay packs one word per slot, and one per slot length that kernels read.
     """
 
     def __init__(
         self, device: CuPyDevice, noted: Sequence[Noted], slots: Sequence[BorrowedArray]
     ) -> None:
         self._device = device
-        self._noted = noted  # whose arguments hold the arrays
+        self._noted = noted  # keeps the arrays in the arguments alive
         given = [word for launch, _, _, arguments in noted for word in launch.packed(arguments)]
         self._measured = [number for number, slot in enumerate(slots) if slot.size in given]
         shared = [slot.ptr for slot in slots] + [slots[at].size for at in self._measured]

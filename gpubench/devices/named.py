@@ -1,4 +1,4 @@
-"""Kernels whose launches name their arguments."""
+"""Kernels launched with keyword arguments."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpubench.devices.base import Device
 
 
 class NamedKernel:
-    """A kernel of a device, launched with its arguments by the names that its source gives them."""
+    """A kernel launched with keyword arguments, named as in its source."""
 
     def __init__(self, device: Device, file: str, name: str, **constants: int | str) -> None:
         self._kernel, self._what = device.kernel(file, name, **constants), f"{name} of {file}"
         self._names = parameters_of(file, name)
 
     def __call__(self, blocks: int, threads: int, **arguments: Any) -> None:
-        """Queue a launch; see `Kernel`. Raises TypeError for an argument too many or too few."""
+        """Queue a launch; see `Kernel`. Raises TypeError for missing or unexpected arguments."""
         names = self._names
         if len(arguments) != len(names) or not all(map(arguments.__contains__, names)):
             wrong = ", ".join(sorted(arguments.keys() ^ set(names)))
@@ -27,13 +27,13 @@ class NamedKernel:
         self.launch_from(blocks, threads, arguments)
 
     def launch_from(self, blocks: int, threads: int, given: Mapping[str, Any]) -> None:
-        """Queue a launch with what it takes of many arguments."""
+        """Queue a launch with those of the given arguments that the kernel takes."""
         self._kernel(blocks, threads, *map(given.__getitem__, self._names))
 
 
 @cache
 def parameters_of(file: str, name: str) -> tuple[str, ...]:
-    """Return the names of a kernel's parameters, which are the same in all its variants."""
+    """Return the names of a kernel's parameters, the same in all its variants."""
     text = (kernel_folders(file)[0] / file).read_text(encoding="utf-8")
     attribute = r"(?:\w+(?:\([^()]*\))?\s+)?"
     kernel = rf"(?:__global__|__kernel)\s+void\s+{attribute}{name}\(([^)]*)\)"

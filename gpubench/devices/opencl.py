@@ -1,4 +1,4 @@
-"""OpenCL through PyOpenCL: CPUs, and GPUs of any maker."""
+"""OpenCL through PyOpenCL: CPUs, and GPUs of any vendor."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
 from gpubench.devices.program_cache import ProgramCache, mend_databases
 
 INSTALL = install.hint("cpu")
-_Unit = tuple[str, tuple[tuple[str, Any], ...]]  # a file of kernels and its constants
+_Unit = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel file and its constants
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 
-# Short names people know for platforms that call themselves otherwise.
+# Common short names of platforms.
 ALIASES = {
     "amd-accelerated-parallel-processing": "amd",
     "intel-r-opencl": "intel",
@@ -38,14 +38,13 @@ ALIASES = {
 
 @cache
 def _opencl() -> Any:
-    """Import PyOpenCL with the pip CPU runtime in the loader's sight.
+    """Import PyOpenCL such that the loader finds the CPU runtime installed by pip.
 
-    The `.icd` file that intel-opencl-rt installs holds a placeholder, so the loader is given
-    another folder: one file that names the real library, beside copies of the system's. Where
-    nothing can be written, it is given that library alone. A user's OCL_ICD_VENDORS is obeyed
-    instead.
+    The `.icd` file of intel-opencl-rt contains a placeholder, so the loader gets another folder: a
+    file that names the real library, and copies of the system's files. If nothing can be written,
+    it gets that library alone. If the user sets OCL_ICD_VENDORS, that is used instead.
     """
-    folder = usable_cache()  # before the import, which looks for a cache too
+    folder = usable_cache()  # before the import, which also looks for a cache
     if "OCL_ICD_VENDORS" not in os.environ and (library := _pip_runtime()) is not None:
         runtimes = {"pip-intel.icd": f"{library}\n".encode()}
         runtimes |= {icd.name: icd.read_bytes() for icd in sorted(SYSTEM_VENDORS.glob("*.icd"))}
@@ -61,9 +60,9 @@ def _opencl() -> Any:
 
 
 def _vendors(cache_folder: Path, runtimes: Mapping[str, bytes]) -> Path | None:
-    """Return a folder with these files, the same for all processes; None where they cannot be kept.
+    """Return a folder with these files, shared by all processes; None if it cannot be written.
 
-    It has the name of its content and stays, so that no process has a folder to leave behind.
+    It is named by its content and is never removed, so that no process leaves its own behind.
     """
     digest = hashlib.sha256(repr(sorted(runtimes.items())).encode()).hexdigest()
     folder = cache_folder / f"opencl-vendors-{digest[:16]}"
@@ -89,13 +88,13 @@ def _devices() -> list[Any]:
     try:
         platforms = cl.get_platforms()
     except cl.LogicError:
-        platforms = []  # the loader's way to say that no runtime is installed
+        platforms = []  # raised by the loader if no runtime is installed
     found = [device for platform in platforms for device in platform.get_devices()]
     return sorted(found, key=lambda device: not device.type & cl.device_type.GPU)
 
 
 def survey() -> list[DeviceReport]:
-    """Return what OpenCL offers here, or one entry that says why there is nothing."""
+    """Return the OpenCL devices here, or one entry with the reason why there is none."""
     try:
         devices = _devices()
     except DeviceUnavailable as error:
@@ -128,7 +127,7 @@ def _details(device: Any) -> dict[str, Any]:
 
 
 def open_cpu() -> OpenCLDevice:
-    """Open the first device that is a CPU. Raises DeviceUnavailable where there is none."""
+    """Open the first CPU device. Raises DeviceUnavailable if there is none."""
     cpu = _opencl().device_type.CPU
     for device in _devices():
         if device.type & cpu:
@@ -150,7 +149,7 @@ def open_opencl(which: str = "") -> OpenCLDevice:
 
 
 def _why_not_compiled(error: Exception) -> Exception:
-    """Return the error of a build with the compiler's first error first, if it has one."""
+    """Return a build error that starts with the compiler's first error, if it has one."""
     first = re.search(r"^.*\berror:.*$", str(error), re.MULTILINE)
     if first is None:
         return error
@@ -158,7 +157,7 @@ def _why_not_compiled(error: Exception) -> Exception:
 
 
 class OpenCLDevice(Device):
-    """One OpenCL device with one in-order queue that keeps times."""
+    """An OpenCL device with one in-order profiling queue."""
 
     backend = "opencl"
     features = frozenset({"opencl"})
@@ -177,7 +176,7 @@ class OpenCLDevice(Device):
         self.name = device.name.strip()
         self.is_cpu = bool(device.type & cl.device_type.CPU)
         self.compute_units = device.max_compute_units
-        # A CPU reports one core's cache or none: assume a server's last level.
+        # A CPU reports one core's cache or none: assume a server's last-level cache.
         self.cache_bytes = max(device.global_mem_cache_size, 32 << 20 if self.is_cpu else 0)
         self.memory_bytes = device.global_mem_size
         self.shared_bytes = device.local_mem_size
@@ -200,7 +199,7 @@ class OpenCLDevice(Device):
         return host
 
     def over(self, host: NDArray[Any]) -> Any:
-        """Return an array over host memory, which it keeps; nothing is copied on a CPU.
+        """Return an array over host memory, which it keeps alive; no copy on a CPU.
 
         host: contiguous, not empty. After kernels wrote to it, see `complete`.
         """
@@ -211,7 +210,7 @@ class OpenCLDevice(Device):
         return self._array.Array(self.queue, host.shape, host.dtype, data=buffer)
 
     def complete(self, array: Any, host: NDArray[Any]) -> None:
-        """Wait until what was queued is done and the host memory under an array holds it."""
+        """Wait until all queued work is done and visible in the host memory under an array."""
         mapped, _ = self._cl.enqueue_map_buffer(
             self.queue, array.base_data, self._cl.map_flags.READ, 0, host.shape, host.dtype
         )
@@ -235,7 +234,7 @@ class OpenCLDevice(Device):
         copied = self._cl.enqueue_copy(
             self.queue, host, array.base_data, src_offset=at, is_blocking=False
         )
-        self.queue.flush()  # or it might not start before somebody waits
+        self.queue.flush()  # else it might not start before a wait
         return cast(Callable[[], None], copied.wait)
 
     def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
@@ -297,7 +296,7 @@ class OpenCLDevice(Device):
 
     @contextmanager
     def memory_errors(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Iterator[None]:
-        """Return a context for one array, which raises OutOfMemory where it is too large."""
+        """Return a context for one allocation that raises OutOfMemory if it is too large."""
         wanted = math.prod((shape,) if isinstance(shape, int) else shape) * np.dtype(dtype).itemsize
         message = (
             f"{wanted / 2**30:.2f} GiB for one array are more than {self.name} gives"

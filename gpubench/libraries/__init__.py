@@ -1,1 +1,1 @@
-"""Other people's searches and sorts: a file an adapter."""
+"""Searches and sorts of third-party libraries: one adapter per file."""

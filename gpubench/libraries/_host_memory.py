@@ -1,4 +1,4 @@
-"""The memory of this process while it works on the host."""
+"""Peak memory of this process."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-FORGET_PEAK = "5"  # what makes Linux count the peak from now on
+FORGET_PEAK = "5"  # resets the peak that Linux reports
 
 
 def peak_of(work: Callable[[], object]) -> int | None:
-    """Work once; return by how many bytes resident memory rose at its peak.
+    """Call `work` once; return the increase of peak resident memory in bytes.
 
-    None where the system does not tell: it takes Linux, and leave to reset the peak. What earlier
-    work left allocated is not counted again, so let go of it first.
+    None if unavailable: this needs Linux and permission to reset the peak. Memory that earlier work
+    left allocated is not counted, so free it first.
     """
     _trim()
     try:
@@ -28,14 +28,14 @@ def peak_of(work: Callable[[], object]) -> int | None:
 
 
 def _trim() -> None:
-    """Give freed memory back to the system, which the C library keeps for later."""
+    """Return freed memory, which the C library caches, to the system."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc
         trim(0)
 
 
 def _resident(what: str) -> int:
-    """Return a size that Linux reports of this process, in bytes."""
+    """Return a memory size that Linux reports for this process, in bytes."""
     lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines() if ":" in line)
     kilobytes, _ = lines[what].split()
     return int(kilobytes) * 1024

@@ -1,4 +1,4 @@
-"""Libraries that are rivals: optional, imported when one is made."""
+"""Base of third-party libraries: optional, imported when an algorithm is made."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from gpubench.problems.neighbours.contract import NeighbourSearch
 
 
 class LibrarySearch(NeighbourSearch):
-    """A search by a library, whose answer is on the host when it has been asked for."""
+    """A search by a library, whose answer is downloaded on request."""
 
     def download(self, array: Any) -> NDArray[Any]:
         return np.asarray(array)
 
     def traffic_bytes(self) -> int | None:
-        """No model: the library decides what is moved."""
+        """No model: the library determines the traffic."""
         return None
 
 
 def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:
     """Import a module of a package, or raise NotSupported with the command that installs it.
 
-    package: its name at the package index. extra: that of gpubench which brings it, if
-    one does.
+    package: its name on the package index. extra: the extra of gpubench that installs it, if any.
     """
     try:
         return importlib.import_module(module)
@@ -46,8 +45,8 @@ def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:
 
 
 def name_with_version(package: str) -> str:
-    """Return a package's name at the package index and its version, e.g. "vesin 0.4.2"."""
+    """Return a package's name on the package index and its version, e.g. "vesin 0.4.2"."""
     try:
         return f"{package} {version(package)}"
-    except PackageNotFoundError:  # laid beside the others without its metadata
+    except PackageNotFoundError:  # copied into place without its metadata
         return package

@@ -1,4 +1,4 @@
-"""Cell lists by the sort of a library, the searches over them, and its sort of keys alone."""
+"""Cell lists by a library's sort, searches over them, and the sort of keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEARCHES = ("build", "count", "ten-counts", "list")
 class LibrarySort(CellList):
     """Particles sorted by their cells, by a library's sort and search.
 
-    Order and starts are int32: what a library gives as int64 is copied, as a part of the work.
+    Order and starts are int32: int64 results of a library are converted, which is timed.
     """
 
     forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only", CUDA, allocates=True)}
@@ -39,27 +39,27 @@ class LibrarySort(CellList):
 
     @abstractmethod
     def sort(self, cell_of: Any) -> None:
-        """Sort the cell ids, of which there are some, and find where each cell starts."""
+        """Sort the cell ids, at least one, and find the start of each cell."""
 
     @abstractmethod
     def measured(self, cell_of: Any) -> int:
-        """Sort, and return how many bytes the library took for itself at most."""
+        """Sort, and return the peak memory that the library allocated, in bytes."""
 
     @property
     def answer(self) -> SortedCells:
         return SortedCells(self._start, self._order)
 
     def peak_bytes(self) -> int:
-        """Return our arrays and what the library took for itself, in the first build."""
+        """Return the bytes of our arrays and of the library's, in the first build."""
         return self.workspace_bytes + (self._pool or 0)
 
     def traffic_bytes(self) -> int | None:
-        """No model: the library decides what is moved."""
+        """No model: the library determines the traffic."""
         return None
 
 
 class LibraryKeySort(KeySort):
-    """Keys sorted by a library, which allocates for itself; its answer is copied to ours."""
+    """Keys sorted by a library that allocates; its answer is copied to our arrays."""
 
     forms: ClassVar[Mapping[str, Form]] = {"sort": Form("stable", CUDA, allocates=True)}
     equal_zeros = True
@@ -69,7 +69,7 @@ class LibraryKeySort(KeySort):
         self._pool: int | None = None
 
     def launch(self) -> None:
-        """Sort the loaded keys; the first time note what the library takes."""
+        """Sort the loaded keys; the first time, record the library's peak memory."""
         if self._pool is None:
             self._pool = self.measured()
         else:
@@ -81,15 +81,15 @@ class LibraryKeySort(KeySort):
 
     @abstractmethod
     def measured(self) -> int:
-        """Sort, and return how many bytes the library took for itself at most."""
+        """Sort, and return the peak memory that the library allocated, in bytes."""
 
     def peak_bytes(self) -> int:
-        """Return our arrays and what the library took for itself, in the first launch."""
+        """Return the bytes of our arrays and of the library's, in the first launch."""
         return self.workspace_bytes + (self._pool or 0)
 
 
 class LibrarySortSearch(SortedSearch):
-    """Over the cells that a library's sort gives, with our cell ids and our query."""
+    """Search over cells sorted by a library, with our cell ids and our query."""
 
     library_part = "sort"
     forms: ClassVar[Mapping[str, Form]] = {
@@ -101,7 +101,7 @@ class LibrarySortSearch(SortedSearch):
         self.library = self._cells.library
 
     def peak_bytes(self) -> int | None:
-        """Return our arrays and what the library took for itself."""
+        """Return the bytes of our arrays and of the library's."""
         cells = self._cells.peak_bytes()
         return cells and self.workspace_bytes - self._cells.workspace_bytes + cells
 

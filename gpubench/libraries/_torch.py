@@ -1,4 +1,4 @@
-"""PyTorch on our CUDA device: its primary context, its stream, its arrays."""
+"""PyTorch in the context and stream of our CUDA device, on its arrays."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ EXTRA = "rivals-cuda13"
 
 
 class Torch:
-    """PyTorch beside a CUDA device of ours.
+    """PyTorch on one of our CUDA devices.
 
-    torch: the module. device: PyTorch's name of ours. library: name and version.
+    torch: the module. device: PyTorch's name for our device. library: name and version.
     """
 
     def __init__(self, device: Device) -> None:
@@ -29,7 +29,7 @@ class Torch:
         return self.torch.cuda.stream(self._stream)
 
     def view(self, array: Any) -> Any:
-        """Return a tensor over an array of ours, which is not copied and not empty."""
+        """Return a tensor that views one of our arrays, which must not be empty."""
         return self.torch.from_dlpack(array)
 
     def allocated(self) -> int:
@@ -37,7 +37,7 @@ class Torch:
         return int(self.torch.cuda.memory_allocated(self.device))
 
     def peak_of(self, work: Callable[[], None]) -> int:
-        """Do some work; return by how many bytes PyTorch's memory grew at its peak."""
+        """Call `work`; return the peak increase of PyTorch's memory in bytes."""
         cuda = self.torch.cuda
         cuda.reset_peak_memory_stats(self.device)
         before = cuda.memory_allocated(self.device)

@@ -1,4 +1,4 @@
-"""NVIDIA Warp beside our devices: on CUDA in their context and stream, else on the host."""
+"""NVIDIA Warp on our devices: on CUDA in their context and stream, else on the host."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpubench.libraries._library import need
 
 
 class Warp:
-    """Warp's device that goes with one of ours.
+    """The Warp device for one of our devices.
 
-    wp: the module. is_host: whether it works on the host, in NumPy's arrays; what it is told
-    there is done when the call returns.
+    wp: the module. is_host: whether it works on the host, on NumPy arrays; calls are synchronous
+    there.
     """
 
     def __init__(self, device: Device) -> None:
@@ -38,17 +38,17 @@ class Warp:
         return self.wp.ScopedStream(self.stream, sync_enter=False)
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        """Allocate an array of ours: the device's, or NumPy's on the host."""
+        """Allocate an array: of the device, or of NumPy on the host."""
         return np.empty(shape, dtype) if self.is_host else self._ours.empty(shape, dtype)
 
     def upload(self, host: NDArray[Any]) -> Any:
-        """Make an array of ours of one on the host."""
+        """Copy a host array to the device, or on the host."""
         return host.copy() if self.is_host else self._ours.upload(host)
 
     def view(self, array: Any, dtype: Any) -> Any:
-        """Return Warp's view of an array of ours, which must stay as long; no copy is made.
+        """Return a Warp view, without a copy, of one of our arrays, which must outlive it.
 
-        dtype: Warp's; a vector takes a row of the array.
+        dtype: a Warp type; a vector type takes a row of the array.
         """
         pointer = array.ctypes.data if self.is_host else array.data.ptr
         shape = array.shape[: array.ndim - len(getattr(dtype, "_shape_", ()))]
@@ -57,11 +57,11 @@ class Warp:
         )
 
     def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of ours on the host."""
+        """Copy one of our arrays to the host."""
         return array if isinstance(array, np.ndarray) else self._ours.download(array)
 
     def pool_bytes(self) -> int:
-        """Return what Warp's pool of the device holds now, in bytes; 0 on the host."""
+        """Return the bytes in use in Warp's pool of the device; 0 on the host."""
         if self.is_host:
             return 0
         self._ours.synchronize()

@@ -1,6 +1,6 @@
-"""Kernels of our own over Warp's hash grid; imported only where Warp is installed.
+"""Our kernels over Warp's hash grid; imported only if Warp is installed.
 
-Without postponed annotations: Warp reads the types of a kernel's arguments from them.
+Annotations are not postponed: Warp reads the types of kernel arguments from them.
 """
 # mypy: disable-error-code="valid-type, no-untyped-def, untyped-decorator"
 
@@ -14,7 +14,7 @@ def count(
     cutoff: wp.float32,
     counts: wp.array(dtype=wp.int32),
 ):
-    """Count each particle's neighbours, one thread a particle, in the order of the cells."""
+    """Count each particle's neighbours, one thread per particle, in cell order."""
     i = wp.hash_grid_point_id(grid, wp.tid())
     here = points[i]
     found = wp.int32(0)
@@ -33,7 +33,7 @@ def fill(
     ends: wp.array(dtype=wp.int32),
     neighbours: wp.array(dtype=wp.int32),
 ):
-    """Write each particle's neighbours from where those of the one before it end."""
+    """Write each particle's neighbours after those of its predecessor."""
     i = wp.hash_grid_point_id(grid, wp.tid())
     here = points[i]
     at = wp.int32(0)

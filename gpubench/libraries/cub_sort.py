@@ -10,12 +10,12 @@ from gpubench.core.algorithm import Form
 from gpubench.problems.key_sort.contract import KeySort
 
 CUDA = frozenset({"cuda"})
-TYPES = {"float32": "float"}  # as C has them; those of integers end in _t
+TYPES = {"float32": "float"}  # C types; those of integers end in _t
 VALUES = {0: "char", 4: "int", 16: "uint4"}
 
 
 class CubSort(KeySort):
-    """CUB's device algorithms, through a library that nvcc compiles."""
+    """CUB's device algorithms, from a library compiled by nvcc."""
 
     name = "cub-sort"
     summary = "CUB's radix sort, its sort of segments, and Thrust's sort"
@@ -60,5 +60,5 @@ class CubSort(KeySort):
 
 
 def _address(array: Any) -> ctypes.c_void_p:
-    """Return where an array lies, null for none."""
+    """Return the address of an array, null for None."""
     return ctypes.c_void_p() if array is None else ctypes.c_void_p(array.data.ptr)

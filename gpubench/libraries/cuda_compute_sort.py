@@ -1,4 +1,4 @@
-"""Cells by CUB's radix sort through cuda.compute, what searches over them, and sorts of keys."""
+"""Cell lists by CUB's radix sort through cuda.compute, searches over them, and sorts of keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = 256
 
 
 class _Stream:
-    """Our device's stream, as the CUDA stream protocol has it."""
+    """Our device's stream, with the CUDA stream protocol."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -27,10 +27,10 @@ class _Stream:
 
 
 class CudaComputeSort(LibrarySort):
-    """CUB's radix sort of (cell id, particle), on the bits that the grid needs.
+    """CUB's radix sort of (cell id, particle), over the bits that the grid needs.
 
-    Where cells start is found by the kernel that radix-grid uses. The sort is made once, for
-    arrays and scratch of ours, so that a launch allocates nothing.
+    The kernel of radix-grid finds the cell starts. The sort is made once, for our own arrays and
+    scratch, so that a launch allocates nothing.
     """
 
     name = "cuda-compute-sort"
@@ -63,7 +63,7 @@ class CudaComputeSort(LibrarySort):
         self._scratch = self.allocate(max(1, scratch), "uint8")
 
     def _run(self, cell_of: Any, scratch: Any) -> int:
-        """Sort; without scratch only return how many bytes of it are needed."""
+        """Sort; without scratch, only return the required bytes of scratch."""
         needed: int = self._sorter(
             temp_storage=scratch,
             d_in_keys=cell_of,
@@ -93,7 +93,7 @@ class CudaComputeSort(LibrarySort):
 
 
 class CudaComputeSortSearch(LibrarySortSearch):
-    """Over sorted cells, by CUB's radix sort through cuda.compute."""
+    """Search over sorted cells, by CUB's radix sort through cuda.compute."""
 
     name = "search-cuda-compute-sort"
     summary = "positions to neighbours over cuda-compute-sort"
@@ -103,7 +103,7 @@ class CudaComputeSortSearch(LibrarySortSearch):
 
 
 class CudaComputeKeySort(KeySort):
-    """CUB's radix sort of keys through cuda.compute, into arrays of ours: nothing allocates."""
+    """CUB's radix sort of keys through cuda.compute, into our arrays, without allocation."""
 
     name = "cuda-compute-key-sort"
     summary = "CUB's radix sort of keys through cuda.compute"
@@ -132,7 +132,7 @@ class CudaComputeKeySort(KeySort):
         }
 
     def _run(self, keys: Any, values: Any, scratch: Any) -> int:
-        """Sort; without scratch only return how many bytes of it are needed."""
+        """Sort; without scratch, only return the required bytes of scratch."""
         needed: int = self._sorter(
             temp_storage=scratch,
             num_items=self.size,

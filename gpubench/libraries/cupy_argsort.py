@@ -1,4 +1,4 @@
-"""Cells by cupy.argsort, what searches over them, and CuPy's sorts of keys."""
+"""Cell lists by cupy.argsort, searches over them, and CuPy's sorts of keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpubench.libraries._library_sort import LibraryKeySort, LibrarySort, Librar
 
 
 class CupyArgsort(LibrarySort):
-    """`cupy.argsort` of the cell ids, and `cupy.searchsorted` for where each cell starts."""
+    """`cupy.argsort` of the cell ids, and `cupy.searchsorted` for the cell starts."""
 
     name = "cupy-argsort"
     summary = "cupy.argsort of the cell ids, then cupy.searchsorted"
@@ -19,7 +19,7 @@ class CupyArgsort(LibrarySort):
         self._cupy: Any = need("cupy", "CuPy", "cuda13")
         self.library = f"cupy {self._cupy.__version__}"
         super().prepare()
-        # CuPy works in our device's stream, which that made the current one.
+        # CuPy works in our device's stream, which the device made current.
         self._cells = self._cupy.arange(self.grid.count + 1, dtype="int32")
         self.workspace_bytes += self._cells.nbytes
 
@@ -41,7 +41,7 @@ class CupyArgsort(LibrarySort):
 
 
 def _hook(cupy: Any) -> Any:
-    """Return a hook of CuPy's memory pool that notes the most that was in use at once."""
+    """Return a hook of CuPy's memory pool that records peak usage."""
 
     class Peak(cupy.cuda.MemoryHook):  # type: ignore[misc]  # CuPy is not typed
         name = "peak"
@@ -58,7 +58,7 @@ def _hook(cupy: Any) -> Any:
 
 
 class CupyArgsortSearch(LibrarySortSearch):
-    """Over sorted cells, by cupy.argsort."""
+    """Search over sorted cells, by cupy.argsort."""
 
     name = "search-cupy-argsort"
     summary = "positions to neighbours over cupy-argsort"

@@ -1,4 +1,4 @@
-"""cuSPARSE's product with a matrix in compressed rows of scalars, through CuPy."""
+"""cuSPARSE's product with a scalar CSR matrix, through CuPy."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gpubench.problems.sparse_product.inputs import MatrixSet
 
 # cusparseSpMVAlg_t by the last word of a form: the default, which is CSR_ALG1, and CSR_ALG2.
 DETERMINISTIC = 3
-MOST_SCALARS = 2**31 - 1  # of which int32 indices know the places
+MOST_SCALARS = 2**31 - 1  # addressable by int32 indices
 
 
 class CusparseCsr(CsrProduct):
-    """`cusparseSpMV` with three scalars a block, the diagonal's first in each row.
+    """`cusparseSpMV` with three scalars per block, the diagonal first in each row.
 
-    cuSPARSE knows no 1x3 blocks: its own are square. Columns of a row are in the order of the list
-    of neighbours, as in our layouts. Matrix, descriptors and buffer are made when the input is
-    loaded. CuPy refuses to call cuSPARSE while a graph is captured.
+    cuSPARSE supports only square blocks. Columns within a row are in the order of the neighbour
+    list, as in our layouts. Matrix, descriptors and buffer are made when the input is loaded. CuPy
+    refuses to call cuSPARSE during graph capture.
     """
 
     name = "cusparse-csr"
@@ -55,7 +55,7 @@ class CusparseCsr(CsrProduct):
         return (self.rows,) if self.task == "product" else (self.rows, 3)
 
     def load(self, inputs: MatrixSet) -> None:
-        """Assemble compressed rows of blocks, and make cuSPARSE's matrix of them."""
+        """Assemble compressed rows of blocks, and convert them to cuSPARSE's matrix."""
         super().load(inputs)
         if not self.rows:
             return
@@ -70,7 +70,7 @@ class CusparseCsr(CsrProduct):
         )  # fmt: skip
         self.workspace_bytes -= self.columns.nbytes + self.blocks.nbytes
         del self.columns, self.blocks
-        # cuSPARSE refuses more entries than places, which rows with a column many times may have.
+        # cuSPARSE refuses more entries than rows x columns, which repeated columns may cause.
         wide = max(3 * self.rows, -(-entries // self.rows))
         self._matrix = self._sparse.csr_matrix((scalars, columns, start), shape=(self.rows, wide))
         self._result = self._values.ravel()
@@ -84,7 +84,7 @@ class CusparseCsr(CsrProduct):
         self._describe()
 
     def _describe(self) -> None:
-        """Make the arguments of `spMV`, with its buffer."""
+        """Make the arguments and the buffer of `spMV`."""
         raw, wrapped = self._raw, self._wrapped
         vectors = (wrapped.DnVecDescriptor.create(a) for a in (self._factors, self._result))
         self._descriptors = wrapped.SpMatDescriptor.create(self._matrix), *vectors

@@ -1,4 +1,4 @@
-"""`gpubench.NeighbourList`, called as users call it, beside the libraries that it may replace."""
+"""`gpubench.NeighbourList` as users call it, for comparison with other libraries."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OPENCL = frozenset({"opencl"})
 
 
 class NeighbourListCall(LibrarySearch):
-    """A call of `NeighbourList`, from the user's array to those of the answer.
+    """A call of `NeighbourList`, from the user's array to the arrays of the answer.
 
-    A variant names the kind of array: NumPy's with float64 numbers, as vesin and SciPy get them,
-    CuPy's and PyTorch's with float32. `kept` has a capacity and writes into the arrays of an
-    earlier answer, so that a graph can hold it; the others allocate, and wait for the answer.
+    A variant names the kind of array: NumPy with float64, as for vesin and SciPy, CuPy and PyTorch
+    with float32. `kept` has a capacity and reuses the arrays of an earlier answer, so that a graph
+    can capture it; the others allocate, and wait for the answer.
     """
 
     name = "neighbour-list"
@@ -58,7 +58,7 @@ class NeighbourListCall(LibrarySearch):
             self._torch = Torch(self.device)
         if not self._on_host:
             self._cupy: Any = need("cupy", "CuPy", "cuda13")
-        # As any other library, by its name: it stands on all that is below it here.
+        # Imported by name like any other library: the module is in a higher layer.
         self._library: Any = need("gpubench", "gpubench", "cpu")
         self._before, self._pool = self._used(), 0
         self._points: Any = None
@@ -70,7 +70,7 @@ class NeighbourListCall(LibrarySearch):
     def _make(self, **more: Any) -> Any:
         grid = self.grid
         low, size = np.asarray(grid.low), np.asarray(grid.size)
-        # Particles at an open wall are where float32 has it, which may be outside.
+        # Particles at an open wall lie on its float32 value, which may be outside.
         corner = np.where(grid.periodic, low, np.minimum(low, low.astype(np.float32)))
         margin = EPSILON * np.maximum(abs(low), abs(low + size))
         edges = np.where(grid.periodic, size, low + size + margin - corner)
@@ -83,13 +83,13 @@ class NeighbourListCall(LibrarySearch):
         return used + (self._torch.allocated() if self._kind == "torch" else 0)
 
     def _stream(self) -> AbstractContextManager[Any]:
-        """Return a context in which the user's library works in the stream that is timed."""
+        """Return a context in which the user's library works in the timed stream."""
         if self._kind == "torch":
             return self._torch.on_stream()  # type: ignore[no-any-return]
-        return nullcontext()  # CuPy works in our device's stream, which that made the current one
+        return nullcontext()  # CuPy works in our device's stream, which the device made current
 
     def load(self, inputs: ParticleSet) -> None:
-        """Make the user's array, room where that is kept, and search once."""
+        """Make the user's array, the output arrays if they are kept, and search once."""
         xyz = np.ascontiguousarray(inputs.positions[:, :3])
         self._points = xyz.astype(np.float64) if self._on_host else self.device.upload(xyz)
         with self._stream():
@@ -105,7 +105,7 @@ class NeighbourListCall(LibrarySearch):
         self._pool = max(0, self._used() - self._before)
 
     def launch(self) -> None:
-        """Call it."""
+        """Call `NeighbourList` once."""
         if self._on_host:
             self.device.synchronize()
         with self._stream():
@@ -116,7 +116,7 @@ class NeighbourListCall(LibrarySearch):
                 self._arrays()
 
     def _arrays(self) -> list[Any]:
-        """Return the arrays of the answer, in the user's kind."""
+        """Return the arrays of the answer, of the user's kind."""
         if self.task == "count":
             return [self._counts]
         return [self._found.counts, self._found.offsets, self._found.neighbours]
@@ -138,13 +138,13 @@ class NeighbourListCall(LibrarySearch):
 
     @property
     def no_graph(self) -> str | None:
-        """Why there is no graph."""
+        """Return the reason why no graph can be captured, if any."""
         if self._on_host:
             return "it works on the host, which no CUDA graph can hold"
         return super().no_graph
 
     def peak_bytes(self) -> int | None:
-        """Return what host memory grows by in a launch, or what a GPU's pool grew by."""
+        """Return the growth of host memory in a launch, or of the GPU's memory pool."""
         if not self._on_host:
             return self._pool
         self._found = self._counts = None

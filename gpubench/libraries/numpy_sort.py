@@ -19,7 +19,7 @@ from gpubench.problems.key_sort.inputs import KeySet
 class NumpySort(HostWork, KeySort):
     """`numpy.sort` of keys alone; of pairs, `numpy.argsort` and two gathers. One core.
 
-    Keys of at most 16 bits that matter are sorted as such, for which NumPy has a radix sort.
+    Keys with at most 16 significant bits are sorted as uint16, for NumPy's radix sort.
     """
 
     name = "numpy-sort"
@@ -48,7 +48,7 @@ class NumpySort(HostWork, KeySort):
             self._segment = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
 
     def launch(self) -> None:
-        """Wait until the device has nothing left to do, then sort."""
+        """Wait until the device is idle, then sort."""
         self.device.synchronize()
         self._sort()
 

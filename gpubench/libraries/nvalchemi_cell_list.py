@@ -16,14 +16,14 @@ from gpubench.problems.neighbours.contract import Neighbours
 from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.problems.particles.inputs import ParticleSet
 
-ROUND = 16  # the library rounds its own estimates of a row's length up to multiples of this
+ROUND = 16  # the library rounds its estimates of row lengths up to multiples of this
 
 
 class NvalchemiCellList(LibrarySearch):
-    """`nvalchemiops.torch.neighbors.cell_list`, in float32, with rows as long as the longest.
+    """`nvalchemiops.torch.neighbors.cell_list`, in float32, as wide as the longest row.
 
-    The library takes no corner of a box: positions are moved so that it is the origin. Neighbours
-    come with the images that they are in, which is a part of the work.
+    The library assumes that the box starts at the origin, so positions are shifted. It also returns
+    the periodic image of each neighbour, which is timed.
     """
 
     name = "nvalchemi-cell-list"
@@ -62,7 +62,7 @@ class NvalchemiCellList(LibrarySearch):
         self._row = self._pool = 0
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload positions, measure the longest row, make what is kept, and launch once."""
+        """Upload positions, measure the longest row, allocate the output, and launch once."""
         if not self.particles:
             return
         self._found = None
@@ -87,7 +87,7 @@ class NvalchemiCellList(LibrarySearch):
         self.launch()
 
     def _make_matrix(self) -> tuple[Any, Any, Any]:
-        """Make rows of neighbours, those of their images, and the numbers of neighbours, 0."""
+        """Allocate rows of neighbours, of their images, and zeroed neighbour counts."""
         torch, n, row = self._torch.torch, self.particles, self._row
         how = {"dtype": torch.int32, "device": self._torch.device}
         return torch.empty((n, row), **how), torch.empty((n, row, 3), **how), torch.zeros(n, **how)
@@ -106,7 +106,7 @@ class NvalchemiCellList(LibrarySearch):
             elif self._keeps:
                 self._found = self._kept()
             else:
-                self._found = None  # gives PyTorch's pool the last answer back
+                self._found = None  # returns the last answer to PyTorch's pool
                 self._found = self._library.cell_list(
                     *self._given,
                     max_neighbors=self._row,
@@ -144,7 +144,7 @@ class NvalchemiCellList(LibrarySearch):
             if self.form != "list-pairs":
                 return rows_of_matrix(self._torch.torch, second, first)
             first, second = first.cpu().numpy(), second.cpu().numpy()
-        # Pairs come in order of their first particle, with where those of each begin.
+        # Pairs are sorted by their first particle, and come with row offsets.
         offsets = second.astype(np.int64)
         return Neighbours(np.diff(second), offsets, np.ascontiguousarray(first[1]))
 
@@ -153,7 +153,7 @@ class NvalchemiCellList(LibrarySearch):
             return
         with self._torch.on_stream():
             if self._keeps:
-                # Numbers of particles in each cell, where these begin, and the particles.
+                # Particles per cell, cell starts, and particles in cell order.
                 for array in self._cells[-3:]:
                     array.zero_()
             if self._found is not None:
@@ -173,5 +173,5 @@ class NvalchemiCellList(LibrarySearch):
         }
 
     def peak_bytes(self) -> int:
-        """Return what PyTorch's memory grew by in the first launch."""
+        """Return the growth of PyTorch's memory in the first launch."""
         return self._pool

@@ -19,12 +19,11 @@ Ints = NDArray[Any]
 
 
 class ScipyCKDTree(HostSearch):
-    """A k-d tree whose nodes are cut in the middle, in float64.
+    """A k-d tree split at midpoints, in float64.
 
-    Cuts at medians, which SciPy makes by default, take longer to find and save a uniform set
-    nothing. Counts are asked for in the tree's order of the particles, by all cores. Of the ways
-    to list all neighbours, `query_pairs` takes the least time, though it runs on one core: the
-    others make a Python list a particle.
+    Median splits, SciPy's default, take longer to build and do not speed up uniform sets. Counts
+    are queried in the tree's particle order, on all cores. `query_pairs` is the fastest way to list
+    all neighbours, though it runs on one core: the others make one Python list per particle.
     """
 
     name = "scipy-ckdtree"
@@ -50,7 +49,7 @@ class ScipyCKDTree(HostSearch):
 
         self._plant = cKDTree
         self.library = name_with_version("scipy")
-        # The tree includes what lies at its radius.
+        # The tree includes particles exactly at the radius.
         self._radius = np.nextafter(self.cutoff, 0.0)
         self._boxsize = np.where(self.grid.periodic, self.grid.size, 0.0)
 
@@ -95,7 +94,7 @@ class ScipyCKDTree(HostSearch):
         return Neighbours(self._counts)
 
     def poison(self) -> None:
-        self._tree = None  # its arrays may be read-only: the next launch makes another
+        self._tree = None  # its arrays may be read-only: the next launch rebuilds it
         if self.form.startswith("list-pairs"):
             self._pairs[...] = 0  # pairs of a particle with itself
         else:
@@ -116,17 +115,17 @@ class ScipyCKDTree(HostSearch):
 
 
 def both_sides(pairs: Ints) -> Ints:
-    """Return pairs that were found once, shape (pairs, 2), from both sides."""
+    """Return half-list pairs, shape (pairs, 2), with both orders of each."""
     return np.concatenate((pairs, pairs[:, ::-1]))
 
 
 def rows_of(pairs: Ints, particles: int) -> Neighbours:
-    """Return pairs, integers of shape (pairs, 2), as rows of neighbours; none twice."""
+    """Return distinct pairs, integers of shape (pairs, 2), as a CSR list."""
     from scipy.sparse import coo_array  # slow to import
 
     first, second = pairs.astype(np.int32, copy=False).T
     rows = coo_array((np.empty(len(pairs), np.bool_), (first, second)), (particles, particles))
-    rows.has_canonical_format = True  # or rows would be sorted
+    rows.has_canonical_format = True  # else SciPy would sort the rows
     rows = rows.tocsr()
     offsets = rows.indptr.astype(np.int64)
     return Neighbours(np.diff(offsets).astype(np.int32), offsets, rows.indices)

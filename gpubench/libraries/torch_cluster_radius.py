@@ -18,9 +18,9 @@ from gpubench.problems.particles.inputs import ParticleSet
 
 
 class TorchClusterRadius(LibrarySearch):
-    """`torch_cluster.radius_graph`, which on a GPU looks at all pairs.
+    """`torch_cluster.radius_graph`, which tests all pairs on a GPU.
 
-    It is told the largest number of neighbours, counted beforehand: it has a limit of 32 otherwise.
+    It is passed the largest number of neighbours, counted beforehand: its default limit is 32.
     """
 
     name = "torch-cluster-radius"
@@ -50,7 +50,7 @@ class TorchClusterRadius(LibrarySearch):
     def launch(self) -> None:
         """List the neighbours."""
         if self.particles:
-            self._pairs = None  # gives PyTorch's pool the last answer back
+            self._pairs = None  # returns the last answer to PyTorch's pool
             with self._torch.on_stream():
                 self._pairs = self._cluster.radius_graph(
                     self._positions, self.cutoff, loop=False, max_num_neighbors=self._most
@@ -61,7 +61,7 @@ class TorchClusterRadius(LibrarySearch):
         if self._pairs is not None:
             with self._torch.on_stream():
                 pairs = self._pairs.cpu().numpy()
-        # From source to target: the second is the particle whose neighbour the first is.
+        # Edges go from source to target: the first particle is a neighbour of the second.
         return rows_of_pairs(self.particles, pairs[1], pairs[0])
 
     def poison(self) -> None:
@@ -81,5 +81,5 @@ class TorchClusterRadius(LibrarySearch):
         }
 
     def peak_bytes(self) -> int:
-        """Return what PyTorch's memory grew by in the first launch."""
+        """Return the growth of PyTorch's memory in the first launch."""
         return self._pool

@@ -1,4 +1,4 @@
-"""vesin's cell list: on the host, or on an NVIDIA GPU where that is the device."""
+"""vesin's cell list: on the host, or on an NVIDIA GPU if that is the device."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CAPACITY = "VESIN_CUDA_MAX_PAIRS_PER_POINT"
 
 
 class Vesin(HostSearch):
-    """All pairs as int64, from both sides, unsorted; rows are made of them where they are checked.
+    """All pairs as int64, in both orders, unsorted; converted to rows only to be checked.
 
-    On a GPU too the host leads: it reads the number of pairs back before it returns. It is
-    given float64 positions, which it works in; the pairs are read where vesin has them, without a
-    copy. It is told how many pairs to make room for, counted beforehand: it stops at 128 for each
-    particle, on average, otherwise.
+    On a GPU it still synchronises: the host reads the number of pairs before the call returns.
+    Input positions are float64, its internal type; pairs are read from vesin's memory without a
+    copy. It is passed a capacity, counted beforehand: its default limit is 128 pairs per particle,
+    on average.
     """
 
     name = "vesin"
@@ -45,27 +45,27 @@ class Vesin(HostSearch):
         self._start_afresh()
 
     def _start_afresh(self) -> None:
-        """Let go of the pairs, and of what else vesin keeps from one launch to the next."""
+        """Free the pairs and all else that vesin keeps between launches."""
         self._pairs: Any = None
         self._search = self._vesin.NeighborList(cutoff=self.cutoff, full_list=True)
 
     def load(self, inputs: ParticleSet) -> None:
-        """Keep the positions, on the GPU where that is the device."""
+        """Keep the positions, on the GPU if that is the device."""
         super().load(inputs)
         self._room = 0
         if self._on_gpu and self.particles:
             pairs = int(neighbour_counts(self.device, self.grid, inputs).sum(dtype=np.int64))
-            # One more: pairs within rounding of the cutoff may be of its answer and not of ours.
+            # One more: it may include pairs within rounding of the cutoff that ours lacks.
             self._room = -(-pairs // self.particles) + 1
-        # vesin converts, or copies what is float64 as it is. The box must have the same type, and
-        # its edges are not those of float32.
+        # vesin converts its input to float64. The box must have the same type, and its edges are
+        # not rounded to float32.
         self._points = self._arrays.asarray(self.xyz.astype(np.float64))
 
     def work(self) -> None:
-        if self.particles == 0:  # which its GPU path refuses
+        if self.particles == 0:  # refused by its GPU path
             self._pairs = self._arrays.empty((0, 2), np.uint64)
             return
-        # It repeats the box along whole edges: where the box begins does not matter.
+        # Periodic images are shifted by whole edges: the origin of the box does not matter.
         with capacity(self._room):
             (self._pairs,) = self._search.compute(
                 self._points, self._box, self._periodic, quantities="P", copy=False
@@ -82,7 +82,7 @@ class Vesin(HostSearch):
         self._start_afresh()
         if not self._on_gpu:
             return peak_of(self.work)
-        # What vesin allocates it keeps; what it converts is in CuPy's pool by now.
+        # vesin keeps its allocations; converted input is in CuPy's pool by now.
         runtime = self._arrays.cuda.runtime
         before: int = runtime.memGetInfo()[0]
         self.work()
@@ -106,9 +106,9 @@ class Vesin(HostSearch):
 
 @contextmanager
 def capacity(room: int) -> Iterator[None]:
-    """Let vesin make room for so many pairs a particle, or for its default where room is 0.
+    """Set vesin's capacity to `room` pairs per particle, or to its default if 0.
 
-    It reads the environment in each call, so that searches of one process can differ.
+    vesin reads the environment in each call, so searches in one process can differ.
     """
     if not room:
         yield

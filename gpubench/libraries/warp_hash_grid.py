@@ -1,4 +1,4 @@
-"""NVIDIA Warp's hash grid, with queries by kernels of our own, as Warp means it to be used."""
+"""NVIDIA Warp's hash grid, queried by our own kernels, as Warp intends."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gpubench.problems.particles.inputs import ParticleSet
 
 
 class WarpHashGrid(LibrarySearch):
-    """`wp.HashGrid`: a radix sort of the points by the cell that they hash to.
+    """`wp.HashGrid`: a radix sort of the points by hashed cell.
 
-    The grid has our grid's numbers of cells, as wide as the cutoff. Warp looks at all 32 bits of a
-    cell's number. Kernels go through particles in the order of the cells, and leave out the
-    particle itself and what is out of reach, as Warp's own examples do.
+    The grid has as many cells as ours, as wide as the cutoff. Warp sorts by all 32 bits of a cell's
+    number. As in Warp's examples, kernels process particles in cell order, and skip the particle
+    itself and all beyond the cutoff.
     """
 
     name = "warp-hash-grid"
@@ -53,13 +53,13 @@ class WarpHashGrid(LibrarySearch):
         self._pool = 0
 
     def _make(self, size: int) -> tuple[Any, Any]:
-        """Allocate int32 numbers; return the array, and Warp's view of it."""
+        """Allocate an int32 array; return it with Warp's view of it."""
         array = self._warp.empty(size, "int32")
         self.workspace_bytes += 0 if self._warp.is_host else array.nbytes
         return array, self._warp.view(array, self._warp.wp.int32)
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload the positions as rows of three, make room for a list, and launch once."""
+        """Upload the positions as rows of three, allocate the list, and launch once."""
         xyz = np.ascontiguousarray(inputs.positions[:, :3])
         self._points = self._warp.upload(xyz)
         self._point_view = self._warp.view(self._points, self._warp.wp.vec3)
@@ -121,17 +121,17 @@ class WarpHashGrid(LibrarySearch):
         warp = self._warp
         elsewhere = warp.upload(np.zeros((self.particles, 3), np.float32))
         with warp.on_stream():
-            # Warp's own arrays are out of reach: let them hold other points.
+            # Warp's internal arrays are inaccessible: build them for other points.
             self._grid.build(warp.view(elsewhere, warp.wp.vec3), self.cutoff)
         poison(self.device, self._counts, self._ends, self._neighbours)
 
     def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer, some of which is on the host."""
+        """Return an array of the answer on the host, where some already are."""
         return self._warp.download(array)
 
     @property
     def no_graph(self) -> str:
-        """Why there is no graph."""
+        """Return the reason why no graph can be captured."""
         if self._warp.is_host:
             return "it works on the host, which no CUDA graph can hold"
         # hash_grid_update_device_impl, in Warp's native/hashgrid.cpp
@@ -149,5 +149,5 @@ class WarpHashGrid(LibrarySearch):
         }
 
     def peak_bytes(self) -> int | None:
-        """Return our arrays and what Warp's pool grew by, its sort's scratch included."""
+        """Return the bytes of our arrays and the growth of Warp's pool, with sort scratch."""
         return None if self._warp.is_host else self.workspace_bytes + self._pool

@@ -1,1 +1,1 @@
-"""Building blocks that several algorithms launch: cell ids, scans, radix sort."""
+"""Building blocks shared by several algorithms: scans, sorts, queries, filters."""

@@ -9,19 +9,19 @@ from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.primitives.workspace import Workspace
 
-KEYS_PER_THREAD = 8  # that the threads of a chunk hold in registers
+KEYS_PER_THREAD = 8  # in registers
 SEARCHERS = 32  # threads that search one end of an interval
 SPLIT_BLOCK = 256  # threads that split trees
-MAX_STAGES = SPLIT_BLOCK.bit_length() - 1  # how often a tree is split in one launch
-MAX_CHUNK = 4096  # keys that the 48 KiB of shared memory of a block hold
-MAX_COUNTED = 1 << 24  # particles whose comparisons 32 bits can count
+MAX_STAGES = SPLIT_BLOCK.bit_length() - 1  # tree splits per launch
+MAX_CHUNK = 4096  # keys that fit in 48 KiB of shared memory
+MAX_COUNTED = 1 << 24  # particles whose comparisons fit in a 32-bit counter
 
 
 class AdaptiveMerge(Workspace):
     """Bitonic trees, or runs cut by binary search, merged in O(n log n) comparisons.
 
-    chunk: down to how many keys a merge splits, before the fixed network sorts them.
-    comparisons: int32, shape (1,) where they are counted, else (0,).
+    chunk: the size at which a merge stops splitting and Batcher's network sorts the rest.
+    comparisons: int32, shape (1,) if they are counted, else (0,).
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class AdaptiveMerge(Workspace):
         super().__init__(device)
         self.particles, self._has_trees = items, has_trees
         self._keys = self._allocate(items, "uint64")
-        # What a merge reads, and what it writes: nodes of 16 bytes, or keys. With them the
-        # trees, 8 bytes each, before and after a launch that splits them.
+        # Input and output of a merge: nodes of 16 bytes, or keys. Then the trees, 8 bytes each,
+        # before and after a launch that splits them.
         self._chunks = device.blocks(items, chunk)
         nodes = items if has_trees else 0
         self._nodes = [self._allocate((nodes, 2), "uint64") for _ in range(2)]
@@ -61,14 +61,14 @@ class AdaptiveMerge(Workspace):
         )
 
     def launch(self, keys: Any) -> Any:
-        """Queue the sort of 32-bit keys; return words of a key above its index, uint64 (items,)."""
+        """Queue the sort of 32-bit keys; return (key << 32 | index), uint64, shape (items,)."""
         self._device.fill(self.comparisons, 0x00)
         return self._sort_by_trees(keys) if self._has_trees else self._sort_by_intervals(keys)
 
     @property
     def traffic_bytes(self) -> int:
         """The bytes of a launch: keys read, nodes (16) or keys (8) moved by each pass, words."""
-        # Not the nodes that splits touch: a few in each chunk.
+        # Without the nodes that splits touch: a few per chunk.
         passes = 2 * len(self._merges()) * (16 if self._has_trees else 8)
         return (4 + passes + 8) * self.particles
 
@@ -109,11 +109,11 @@ class AdaptiveMerge(Workspace):
         return source
 
     def _merges(self) -> range:
-        """Return the binary logarithms of the sizes of all merges."""
+        """Return log2 of the sizes of all merges."""
         return range(self._log2_chunk + 1, self._log2_size + 1)
 
     def _splits(self, log2_size: int) -> Iterator[tuple[int, int]]:
-        """Yield the size of the trees that a launch splits, as its logarithm, and how often."""
+        """Yield log2 of the size of the trees that a launch splits, and the number of splits."""
         log2_tree = log2_size
         while log2_tree > self._log2_chunk:
             stages = min(MAX_STAGES, log2_tree - self._log2_chunk)

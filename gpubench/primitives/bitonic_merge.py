@@ -11,13 +11,13 @@ TILE = 2 * BLOCK
 
 
 class BitonicMerge:
-    """The bitonic merge sort (Batcher 1968) of 64-bit keys past the tiles that a block sorts.
+    """The bitonic merge sort (Batcher 1968) of 64-bit keys whose tiles are already sorted.
 
-    The kernel that makes the keys also sorts each tile of TILE of them: common/bitonic.h.
-    Sizes are powers of two; the network is that of the next one, with what lies past the last
-    key skipped: any number of keys will do.
+    The kernel that makes the keys also sorts each tile of TILE keys: common/bitonic.h. Any number
+    of keys is allowed: the network of the next power of two is used, and elements past the last key
+    are skipped.
 
-    passes: how often a launch reads and writes all keys.
+    passes: the number of times a launch reads and writes all keys.
     """
 
     def __init__(self, device: Device, items: int) -> None:
@@ -33,14 +33,14 @@ class BitonicMerge:
         )
 
     def launch(self, keys: Any, items: int | None = None) -> None:
-        """Queue sorting the keys, uint64, shape (items,), whose tiles are sorted.
+        """Queue the sort of keys, uint64, shape (items,), whose tiles are sorted.
 
-        items: how many of them, where not all.
+        items: how many of them to sort; all by default.
         """
         n, blocks = self._items if items is None else items, self._device.blocks
         log2_most = (n - 1).bit_length() if n else 0
         for log2_size in range(self._log2_tile + 1, log2_most + 1):
-            # The last merge of a size may reach past the last tile's keys by less than a size.
+            # The last merge of a size may extend past the last key by less than that size.
             covering = blocks(-(-n // (1 << log2_size)) << (log2_size - 1), BLOCK)
             self._mirrored(covering, BLOCK, keys, log2_size, n)
             for log2_stride in range(log2_size - 2, self._log2_tile - 1, -1):

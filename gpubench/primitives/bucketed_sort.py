@@ -1,4 +1,4 @@
-"""Counting sort of particles by cell in two levels, for so many that they fill the cache."""
+"""Two-level counting sort of particles by cell, for inputs larger than the cache."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gpubench.primitives.workspace import Workspace
 
 FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
-GROUP = 15  # buckets whose runs in a tile begin in one memory sector, with where the last one ends
-# By one level at random places, a particle: its position, read and written, and two indices.
+GROUP = 15  # buckets whose runs in a tile share a sector: their starts, and the end of the last
+# Bytes per particle of one level with random access: position read and written, two indices.
 BYTES_TOUCHED = 40
-MOST_CELLS_EACH = 8  # per particle: with more, two levels were not measured
+MOST_CELLS_EACH = 8  # per particle; two levels were not measured with more
 
 
 class Tile(NamedTuple):
-    """How tiles are sorted: by `block` threads, each with `items` particles.
+    """Launch shape for sorting a tile: `block` threads, each with `items` particles.
 
-    blocks: that a multiprocessor runs at a time.
+    blocks: resident blocks per multiprocessor.
     """
 
     block: int
@@ -33,16 +33,16 @@ class Tile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The particles of a tile."""
+        """Particles per tile."""
         return self.block * self.items
 
 
 class Shape(NamedTuple):
-    """How buckets are sorted: by `block` threads, each with `items` particles.
+    """Launch shape for sorting a bucket: `block` threads, each with `items` particles.
 
-    tile: how tiles are sorted. blocks: that a multiprocessor runs at a time. in_bucket: particles
-    of a bucket, at most, if all have as many. width: cells of a bucket, at most. most_buckets: at
-    most so many.
+    tile: the shape for tiles. blocks: resident blocks per multiprocessor. in_bucket: maximum mean
+    number of particles per bucket. width: maximum number of cells per bucket. most_buckets: maximum
+    number of buckets.
     """
 
     tile: Tile
@@ -55,27 +55,27 @@ class Shape(NamedTuple):
 
     @property
     def most(self) -> int:
-        """The particles of a bucket that a block has room for."""
+        """Capacity of a block: particles per bucket."""
         return self.block * self.items
 
     @property
     def shared_bytes(self) -> int:
-        """The shared memory of a block: positions, and counts of cells and of what is in none."""
+        """Shared memory of a block: positions, counts per cell, and of particles in no cell."""
         return 16 * self.most + 4 * (self.width + 32)
 
     @property
     def shared_bytes_of_tile(self) -> int:
-        """That of a block that sorts a tile: positions, and counts of buckets."""
+        """Shared memory of a block that sorts a tile: positions, and counts per bucket."""
         return 16 * self.tile.size + 4 * (self.most_buckets + 1)
 
     @property
     def needed_bytes(self) -> int:
-        """What a device's blocks must be able to share: also a sum of each thread, and a flag."""
+        """Shared memory required of a device: also includes a sum per thread, and a flag."""
         of_tile = self.shared_bytes_of_tile + 4 * self.tile.block + 4
         return max(self.shared_bytes + 4 * self.block, of_tile)
 
     def buckets_of(self, particles: int, cells: int) -> int:
-        """Return into how many buckets the cells are divided."""
+        """Return the number of buckets that the cells are divided into."""
         wanted = max(-(-cells // (self.width - 2)), -(-particles // self.in_bucket))
         return max(1, min(wanted, cells))
 
@@ -84,16 +84,16 @@ class BucketedSort(Workspace):
     """Particles in the order of their cells, by buckets of cells (kernels/bucketed_sort.cu).
 
     grid: the cells of the positions.
-    shapes: how tiles and buckets are sorted; of these the first that suffices and fits.
-    Raises NotSupported if none does.
+    shapes: candidate launch shapes; the first that suffices and fits is used. Raises NotSupported
+    if none does.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
-    workspace_bytes: all that is allocated here.
+    workspace_bytes: all memory allocated here.
     """
 
-    # Up to 1.57 million particles buckets have room for three times as many: on an H200, 2^20 in
-    # 40 % of the box take 0.044 ms as those that fill it do, where full buckets take 0.13 and
-    # 0.033. With more particles, tiles are cut into so many runs that full buckets are best. The
-    # last two are for GPUs whose blocks share less, which were not measured.
+    # Up to 1.57 million particles, buckets have room for three times the mean: on an H200, 2^20
+    # particles in 40 % of the box take 0.044 ms, as in the whole box, where full buckets take 0.13
+    # and 0.033. With more particles, runs become so short that full buckets are best. The last two
+    # are for GPUs with less shared memory per block, which were not measured.
     shapes: ClassVar[Sequence[Shape]] = (
         Shape(Tile(512, 8, 2), 512, 9, 2, 1500, 4096, 1049),
         Shape(Tile(512, 8, 2), 512, 9, 2, 4096, 4096, 544),
@@ -119,7 +119,7 @@ class BucketedSort(Workspace):
         self.order = self._allocate(particles, "int32")
         self.sorted = self._allocate((particles, 4), "float32")
         rank = self._allocate(particles, "int32")
-        # Both are zero between launches: the kernels clear what they have read.
+        # Both are zero between launches: the kernels clear them after reading.
         sizes, counts = (
             self._allocate(items, "int32", 0x00) for items in (self._buckets + 1, grid.count)
         )
@@ -150,7 +150,7 @@ class BucketedSort(Workspace):
         self._kernels = {name: self._kernel(name) for name in self._launches}
 
     def _entries(self) -> int:
-        """Return how many numbers say where the runs of a tile begin."""
+        """Return the number of run starts stored per tile."""
         return -(-self._buckets // GROUP) * (GROUP + 1)
 
     @staticmethod
@@ -162,7 +162,7 @@ class BucketedSort(Workspace):
 
     @classmethod
     def shape_of(cls, device: Device, particles: int, grid: Grid) -> Shape | None:
-        """Return how buckets are sorted, if they can be."""
+        """Return the launch shape for these sizes, or None if none fits."""
         for shape in cls.shapes:
             suffices = shape.buckets_of(particles, grid.count) <= shape.most_buckets
             if suffices and shape.needed_bytes <= device.shared_bytes:
@@ -171,7 +171,7 @@ class BucketedSort(Workspace):
 
     @classmethod
     def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
-        """Say whether it beats one level, as far as known: where that fills the cache of a GPU."""
+        """Return whether it beats one level, as measured: if that exceeds a GPU's cache."""
         shape = cls.shape_of(device, particles, grid)
         if shape is None or grid.count > MOST_CELLS_EACH * particles:
             return False
@@ -190,12 +190,12 @@ class BucketedSort(Workspace):
             self._kernels[name].launch_from(blocks, threads, given)
 
     def large_buckets(self) -> int:
-        """Return how many buckets of the last launch did not fit into shared memory."""
+        """Return the number of buckets of the last launch that exceeded shared memory."""
         sizes = np.diff(self._device.download(self._begin))
         return int((sizes > self._shape.most).sum())
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a launch: positions moved in tiles and put in order, runs, starts."""
+        """Return the bytes of a launch: positions moved twice, runs, starts."""
         return (32 + 36) * self._particles + 4 * self._tiles * self._entries() + 4 * self._cells
 
     def _kernel(self, name: str) -> NamedKernel:

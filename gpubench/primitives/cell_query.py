@@ -1,4 +1,4 @@
-"""Neighbours of particles from a list of their cells, on the device."""
+"""Neighbour queries over a cell list, on the device."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from gpubench.problems.cells.contract import LinkedCells, SortedCells
 from gpubench.problems.neighbours.contract import Neighbours
 
 BLOCK = 512
-LIST_BLOCK = 128  # smaller, for the shared memory that a block stages neighbours in
+LIST_BLOCK = 128  # smaller, since a block stages neighbours in shared memory
 GROUP_BLOCK = 256
-STEP, LIST_STEP = 2, 4  # candidates whose loads overlap
-ROUNDINGS = 8  # of the largest coordinate, that a distance to a cell may be wrong by
-ROWS = 9  # of cells that a particle looks through
-MOST_WORDS = 10  # of bits a row: what fits into the shared memory of a block
-# So few particles do not fill a GPU with a thread each: then several threads do the work of one.
-# From how many neighbours on which number counts as few, to list and to count alone, and how many
-# threads. Measured on an H200.
+STEP, LIST_STEP = 2, 4  # candidates loaded at once
+ROUNDINGS = 8  # of the largest coordinate: error bound of a distance to a cell
+ROWS = 9  # of cells searched per particle
+MOST_WORDS = 10  # of bits per row: what fits in the shared memory of a block
+# Below this size, one thread per particle does not fill a GPU: several threads share a particle.
+# By neighbours, at least: the particles that count as few, for lists and for counts; and the
+# threads per particle. Measured on an H200.
 FEW = {0.0: 2**13, 40.0: 2**15}
 FEW_COUNTED = {0.0: 2**15}
 LANES = {0.0: 16, 150.0: 32}
 
 
 class CellQuery(Workspace):
-    """Count or list the particles that are strictly nearer than the cutoff, by 27 cells.
+    """Count or list the particles strictly nearer than the cutoff, from 27 cells.
 
-    grid: the cells, at least as long as the cutoff; of sorted ones `reach` together along x.
+    grid: the cells, at least as long as the cutoff; if sorted, `reach` of them along x.
     shape: LinkedCells, or SortedCells.
-    lists: whether neighbours are listed, in CSR: count, scan, fill. Lists are never cut short:
+    lists: whether neighbours are listed, in CSR: count, scan, fill. Lists are never truncated:
         `make_room` counts them first.
-    gathers: whether sorted cells come without positions in their order.
-    half: whether each pair is found once, of sorted cells from the side that comes first.
-    workspace_bytes: all that is allocated here.
+    gathers: whether positions must first be gathered in the order of sorted cells.
+    half: whether each pair is found once; in sorted cells, by the particle that comes first.
+    workspace_bytes: all memory allocated here.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class CellQuery(Workspace):
             self.workspace_bytes += self._gather.workspace_bytes
         self._given = {"grid": self._grid, "cutoff2": self._cutoff2, "particles": particles}
         self._masks: dict[str, Any] = {}
-        self._count_shape = self._fill_shape = 1, BLOCK  # threads of a particle, and of a block
+        self._count_shape = self._fill_shape = 1, BLOCK  # threads per particle, threads per block
         if self._linked:
             self._take_linked(kept["PERIODIC"], reach)
         else:
             self._take_sorted(grid, cutoff, reach, kept)
 
     def _take_linked(self, is_periodic: int, reach: int) -> None:
-        """Make the kernels that follow lists."""
+        """Make the kernels over linked lists."""
         self._fill_shape = 1, GROUP_BLOCK
         blocks = {"COUNT_BLOCK": BLOCK, "FILL_BLOCK": GROUP_BLOCK}
         self._count, self._fill = (
@@ -135,10 +135,10 @@ class CellQuery(Workspace):
             self._fill = NamedKernel(device, lists_in, "fill", **kept, **staged)
 
     def arrays(self, cells: LinkedCells | SortedCells, positions: Any) -> dict[str, Any]:
-        """Return what a query reads, by the names of its kernels: positions, arrays of the cells.
+        """Return the arrays that a query reads, by kernel argument: positions, cells.
 
-        positions: float32, shape (particles, 4), as they were given; those in the order of the
-        cells take their place, and are gathered first where they are not yet.
+        positions: float32, shape (particles, 4), in input order; they are replaced by those in cell
+        order, which are gathered first if needed.
         """
         match cells:
             case LinkedCells(head, next):
@@ -154,7 +154,7 @@ class CellQuery(Workspace):
         return {"positions": positions, "start": start, "order": order}
 
     def make_room(self, arrays: Mapping[str, Any]) -> None:
-        """Count the pairs, and allocate a list for so many."""
+        """Count the pairs, and allocate a list for them."""
         self.count(arrays)
         self.sum()
         total = int(self._device.download(self._offsets)[-1])
@@ -163,7 +163,7 @@ class CellQuery(Workspace):
 
     @property
     def pairs(self) -> int:
-        """For how many pairs there is room, each from both sides."""
+        """Capacity of the list in pairs, each counted from both sides."""
         return int(self._neighbours.shape[0])
 
     def count(self, arrays: Mapping[str, Any]) -> None:
@@ -188,7 +188,7 @@ class CellQuery(Workspace):
         self._scan.launch(self._counts, self._offsets)
 
     def fill(self, arrays: Mapping[str, Any]) -> None:
-        """Queue the list of what was counted, as far as there is room."""
+        """Queue the listing of the counted neighbours, up to the capacity."""
         if self._simd:
             self._simd.launch(True, arrays, self._counts, self._offsets, self._neighbours)
             return
@@ -200,7 +200,7 @@ class CellQuery(Workspace):
         )  # fmt: skip
 
     def write_to(self, counts: Any, offsets: Any = None, neighbours: Any = None) -> None:
-        """Take arrays for the next answer, as in `Neighbours`, in place of those before."""
+        """Set the output arrays of the next query, as in `Neighbours`."""
         self._counts = counts
         if offsets is not None:
             self._offsets = offsets
@@ -209,13 +209,13 @@ class CellQuery(Workspace):
 
     @property
     def gathered_bytes(self) -> int:
-        """The bytes of bringing positions into order, where that is done here."""
+        """Bytes moved by gathering positions in cell order, if done here."""
         brings = self._simd or self._gather
         return brings.traffic_bytes() if brings else 0
 
     @property
     def found(self) -> Neighbours:
-        """What the last query found; overwritten by the next."""
+        """The neighbours of the last query; overwritten by the next."""
         if not self._lists:
             return Neighbours(self._counts)
         return Neighbours(self._counts, self._offsets, self._neighbours)
@@ -229,18 +229,18 @@ class CellQuery(Workspace):
 
 
 def row_volume(grid: Grid, cutoff: float, reach: int) -> float:
-    """Return the volume of the part of a row that a particle may reach, in whole cells."""
+    """Return the volume of the cells of a row that a particle may reach."""
     _, y, z = grid.cell_size
     return (2 + 1 / reach) * cutoff * y * z
 
 
 def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) -> int:
-    """Return how many threads a GPU gives a particle; 0 for one.
+    """Return the number of threads per particle on a GPU; 0 stands for one.
 
     Several where there are few particles, or more candidates than `neighbour_bitmask_count.cu`
     can mark.
-    neighbours: of a particle, and in_row: candidates in the row of cells that reaches furthest,
-    both on average. lists: whether neighbours are listed.
+    neighbours: per particle; in_row: candidates in the longest row of cells; both on average.
+    lists: whether neighbours are listed.
     """
     few, lanes = (
         max(number for least, number in by_neighbours.items() if neighbours >= least)
@@ -250,10 +250,10 @@ def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) 
 
 
 def words_for(in_row: float, is_periodic: bool) -> int:
-    """Return how many words of 32 bits mark the candidates of a row of cells.
+    """Return the number of 32-bit words that mark the candidates of a row of cells.
 
-    Enough for nearly all rows of a uniform density, and one for rows that go on at their other
-    end. in_row: candidates in the row that reaches furthest, on average.
+    Enough for nearly all rows at uniform density, plus one for rows that wrap around. in_row:
+    candidates in the longest row, on average.
     """
     return min(_words(in_row) + is_periodic, MOST_WORDS)
 

@@ -1,4 +1,4 @@
-"""Least-significant-digit radix sorts of our own."""
+"""Our least-significant-digit radix sorts."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from gpubench.devices.base import Device
 from gpubench.primitives.scan import ExclusiveScan
 from gpubench.primitives.workspace import Workspace
 
-KINDS = {"u": 0, "i": 1, "f": 2}  # as common/sort_keys.h has them
+KINDS = {"u": 0, "i": 1, "f": 2}  # as in common/sort_keys.h
 COUNT_BLOCK, COUNT_ITEMS = 256, 8
-COUNT_BLOCKS_PER_UNIT = 8  # of a multiprocessor, that count digits
+COUNT_BLOCKS_PER_UNIT = 8  # per multiprocessor, that count digits
 
 
 def key_constants(key_type: str) -> dict[str, int | str]:
-    """Return what common/sort_keys.h needs to know of keys."""
+    """Return the constants of common/sort_keys.h for a type of keys."""
     dtype = np.dtype(key_type)
     return {"KEY_BYTES": dtype.itemsize, "KEY_KIND": KINDS[dtype.kind]}
 
 
 class DigitSort(Workspace, ABC):
-    """Sort keys, alone or with int32 values, stably; floats by their bits.
+    """Stable sort of keys, alone or with int32 values; floats by their bits.
 
-    bits: how many low bits are sorted by; the others must be zero.
-    has_values: whether there are values. makes_index: whether these are not given but are the
-        index of each key, 0, 1, 2, ...
+    bits: the number of low bits to sort by; the others must be zero.
+    has_values: whether there are values. makes_index: whether values are not given but the index of
+        each key, 0, 1, 2, ...
     keys, values: the sorted arrays of the last launch, shape (items,).
-    passes: how often a launch reads and writes all keys.
+    passes: the number of times a launch reads and writes all keys.
     """
 
     digit_bits: int
@@ -68,25 +68,25 @@ class DigitSort(Workspace, ABC):
 
     @abstractmethod
     def _set_up(self) -> None:
-        """Decide on digits and tiles."""
+        """Choose digits and tiles."""
 
     @abstractmethod
     def _make_kernels(self) -> None:
-        """Compile, and allocate what the passes need beside keys and values."""
+        """Compile, and allocate the workspace of the passes."""
 
     @abstractmethod
     def _pass(
         self, number: int, keys: Any, values: Any, sorted_keys: Any, sorted_values: Any, index: int
     ) -> None:
-        """Queue sorting by one digit."""
+        """Queue the sort by one digit."""
 
 
 class OnesweepSort(DigitSort):
-    """One sweep a digit, with decoupled look-back (Adinolfi and Merrill 2022); CUDA."""
+    """One sweep per digit, with decoupled look-back (Adinolfi and Merrill 2022); CUDA."""
 
     digit_bits = 8
-    # Threads of a block, keys of a thread, blocks of a multiprocessor, by the bytes of a key: as
-    # many keys as 48 KiB of shared memory and the registers of half a multiprocessor hold.
+    # Threads per block, keys per thread, blocks per multiprocessor, by key size: as many keys as
+    # fit in 48 KiB of shared memory and half of a multiprocessor's registers.
     shapes: ClassVar[dict[int, tuple[int, int, int]]] = {4: (384, 22, 2), 8: (384, 15, 2)}
 
     def _set_up(self) -> None:
@@ -126,8 +126,8 @@ class OnesweepSort(DigitSort):
 class ThreeKernelSort(DigitSort):
     """Count, scan and scatter for each digit: for any device."""
 
-    # Bits of a digit, threads of a block and keys of a thread, on a CPU and elsewhere. A core of a
-    # CPU runs a block alone: few threads, whose counters stay in its cache.
+    # Bits per digit, threads per block and keys per thread, on a CPU and elsewhere. A CPU core runs
+    # one block at a time: few threads, whose counters stay in its cache.
     shapes: ClassVar[dict[bool, tuple[int, int, int]]] = {True: (8, 4, 4096), False: (4, 256, 16)}
 
     def _set_up(self) -> None:

@@ -1,8 +1,8 @@
-"""Filters of streams whose length is known on the device alone, so that they can be chained.
+"""Chainable filters of streams whose length is known only on the device.
 
-A filter is made once, for streams of at most `capacity` records. How many there are it reads from
-the device, and leaves there how many it kept: between the levels of a traversal nothing is read
-back, compiled or allocated.
+A filter is made once, for streams of at most `capacity` records. It reads their number from the
+device and writes the number of kept records there: between the levels of a traversal nothing is
+read back, compiled or allocated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_WORDS = 64
 
 
 class Stream(NamedTuple):
-    """Records on the device, and how many of them count.
+    """Records on the device, and the number of valid ones.
 
     records: 32-bit words, shape (capacity, words). size: int32, shape (1,).
     """
@@ -37,10 +37,10 @@ class Stream(NamedTuple):
 class ChainedFilter(Workspace, ABC):
     """Compact the records of a stream that are not null.
 
-    words: of a record, 1 to MAX_WORDS. by_predicate: a record is null where its entry of `keep` is
-        0; otherwise where its first word is +infinity. both: keep the null records too, apart.
-    stable: whether records stay in their order. requires: features of a device.
-    workspace_bytes: device memory beside the arrays that are passed in.
+    words: per record, 1 to MAX_WORDS. by_predicate: a record is null if its entry of `keep` is 0;
+        otherwise if its first word is +infinity. both: also write the null records, separately.
+    stable: whether records stay in order. requires: device features.
+    workspace_bytes: device memory in addition to the arguments.
     Raises NotSupported for longer records.
     """
 
@@ -86,17 +86,17 @@ class ChainedFilter(Workspace, ABC):
     ) -> None:
         """Queue the filter; the input stays as it is.
 
-        records: 32-bit words, shape (capacity, words). keep: int32, shape (capacity,), unread and
-            any array where there is no predicate.
-        size: int32, shape (1,), how many records there are; None for `capacity`. What is past
-            `capacity` is left out: a caller whose stream can outgrow it must look at size[0].
-        kept: takes what is not null; its `size` is written. rest: takes the null records, of a
-            filter that keeps both.
-        most: a bound of size[0] that the host knows, to launch less.
+        records: 32-bit words, shape (capacity, words). keep: int32, shape (capacity,); without a
+            predicate any array, which is not read.
+        size: int32, shape (1,), the number of records; None for `capacity`. Records beyond
+            `capacity` are dropped: callers whose stream can outgrow it must check size[0].
+        kept: receives the records that are not null; its `size` is written. rest: receives the null
+            records, if the filter keeps both.
+        most: an upper bound of size[0] known to the host, for smaller launches.
         """
         most = self.capacity if most is None else min(most, self.capacity)
         size = self._all if size is None else size
-        # Kernels that keep one half take its arrays twice, and leave the second.
+        # Kernels that keep one half are passed its arrays twice, and ignore the second.
         self._launch(records, keep, size, kept, rest or kept, most)
 
     @abstractmethod
@@ -106,20 +106,20 @@ class ChainedFilter(Workspace, ABC):
         """Queue the launches."""
 
     def passes(self) -> dict[str, int]:
-        """Return how often a launch for the whole capacity goes through the records."""
+        """Return the number of passes over the records of a launch at full capacity."""
         return {}
 
 
 class ScanSearchFilter(ChainedFilter):
-    """A running count of nulls, then a search for what each place gathers (Horn 2005, 36.1).
+    """A scan of the null flags, then a binary search for each gather (Horn 2005, 36.1).
 
-    loops: whether the search is one kernel (Listing 36-2), not a launch a step (Listing 36-1).
+    loops: whether the search is one kernel (Listing 36-2) or a launch per step (Listing 36-1).
     """
 
     loops: ClassVar[bool] = True
 
     def _prepare(self) -> None:
-        # The nulls up to and with each record, before and after a pass of the scan.
+        # Inclusive count of nulls at each record, before and after a pass of the scan.
         self._nulls = [self._allocate(self.capacity, "int32") for _ in range(2)]
         self._guesses = self._allocate(0 if self.loops else self.capacity, "int32")
         names = ["start_scan", "scan_step", "search_step", "gather", "search_loop"]
@@ -156,14 +156,14 @@ class ScanSearchFilter(ChainedFilter):
 
 
 class ScanSearchStepsFilter(ScanSearchFilter):
-    """The same with a launch for each step of the search."""
+    """ScanSearchFilter with a launch for each step of the search."""
 
     loops = False
 
 
 @cache
 def _scan_and_search_steps(most: int) -> tuple[list[int], list[int]]:
-    """Return the reach of each pass of the scan past the first, and each step of the search."""
+    """Return the stride of each scan pass after the first, and of each search step."""
     first_guess = 1 << (max(1, most).bit_length() - 1)
     return (
         [1 << bit for bit in range(1, (most - 1).bit_length())],
@@ -201,7 +201,7 @@ class BitonicFilter(ChainedFilter):
 
 
 class BitonicStepsFilter(ChainedFilter):
-    """The bitonic network of 2004: whole records move in each step, a launch each."""
+    """The bitonic network of 2004: whole records move in each step, one launch per step."""
 
     stable = False
 
@@ -219,7 +219,7 @@ class BitonicStepsFilter(ChainedFilter):
         masks = _network_masks(most)
         targets = [(self._between, self._flags[0]), (kept.records, self._flags[1])]
         source = records, keep
-        # The last step writes to where the answer is.
+        # The last step writes to the output.
         for left, mask in zip(reversed(range(len(masks))), masks, strict=True):
             target = targets[left % 2 == 0]
             self._kernels["compare_step"](*grid, *source, *target, mask, size, most)
@@ -234,7 +234,7 @@ class BitonicStepsFilter(ChainedFilter):
 
 @cache
 def _network_masks(most: int) -> list[int]:
-    """Return, for each step of the network, by which bits the records differ that it compares."""
+    """Return, for each step of the network, the XOR of the indices that it compares."""
     return [
         mask
         for stage in range(1, max(1, (most - 1).bit_length()) + 1)
@@ -243,7 +243,7 @@ def _network_masks(most: int) -> list[int]:
 
 
 class AtomicFilter(ChainedFilter):
-    """Each block takes its places in the output with one atomic addition."""
+    """Each block reserves its output range with one atomic addition."""
 
     stable = False
 
@@ -261,13 +261,13 @@ class AtomicFilter(ChainedFilter):
 
 
 class LookbackFilter(ChainedFilter):
-    """One pass over tiles; each looks back at how many the tiles before it keep."""
+    """One pass over tiles, which look back at the counts of preceding tiles."""
 
     requires = frozenset({"cuda"})
 
     def _prepare(self) -> None:
-        # Threads of a block, how many records one loads at once, and how often: measured on an
-        # H200 for 1 and 4 words; a tile fits in shared memory.
+        # Threads per block, records per load, and loads per thread: measured on an H200 for 1 and 4
+        # words; a tile fits in shared memory.
         self._block, vector, loads = {1: (384, 4, 5), 4: (BLOCK, 1, 11)}.get(
             self.words, (BLOCK if self.words <= 32 else BLOCK // 2, 1, max(1, 32 // self.words))
         )
@@ -284,16 +284,16 @@ class LookbackFilter(ChainedFilter):
     def _launch(
         self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
     ) -> None:
-        # Always all tiles: each must write its status in each turn.
+        # Always all tiles: each must write its status in every launch.
         blocks = self._device.blocks(self.capacity, self._tile)
         self._filter(blocks, self._block, records, keep, *kept, *rest, self._status, size, most)
 
 
 class CubFilter(ChainedFilter):
-    """cub::DeviceSelect: of the records themselves, or of their indices and then a gather.
+    """cub::DeviceSelect of the records, or of their indices followed by a gather.
 
-    The second is for lengths on the device, for the null half, and for records of other sizes than
-    1 and 4 words.
+    The latter if the length is on the device, if null records are kept, and for record sizes other
+    than 1 and 4 words.
     """
 
     requires = frozenset({"cuda"})

@@ -1,4 +1,4 @@
-"""Positions brought into the order of the cells, on the device."""
+"""Gather positions in cell order, on the device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Gather:
 
     @property
     def workspace_bytes(self) -> int:
-        """The memory of the copies."""
+        """Bytes of the gathered copy."""
         return int(self.sorted.nbytes)
 
     def launch(self, order: Any, positions: Any) -> None:

@@ -23,7 +23,7 @@ class LinearBvh:
 
     def __init__(self, device: Device, items: int) -> None:
         self._device, self._items = device, items
-        self._counts = [items]  # boxes of aligned blocks of leaves, by level
+        self._counts = [items]  # number of aligned blocks of leaves, by level
         while self._counts[-1] > 1:
             self._counts.append((self._counts[-1] + 1) // 2)
         self._codes, self._order = (device.empty(items, "int32") for _ in range(2))
@@ -44,8 +44,8 @@ class LinearBvh:
     def launch(self, boxes: Any, low: tuple[float, float, float], edge: float) -> None:
         """Queue building the tree.
 
-        boxes: float32, shape (2 items, 4), low and high of each. low, edge: a cube about their
-            middles; what lies outside counts as at its wall.
+        boxes: float32, shape (2 items, 4), low and high of each. low, edge: a cube that contains
+            the box centres; centres outside are clamped to it.
         """
         n, blocks = self._items, self._device.blocks
         grid = blocks(n, BLOCK), BLOCK

@@ -1,4 +1,4 @@
-"""Radix sort of (key, value) pairs: CUB on CUDA where nvcc can compile it, else our own."""
+"""Radix sort of (key, value) pairs: CUB on CUDA if nvcc is available, else our own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort
 
 
 class PairRadixSort:
-    """Sort int32 keys in [0, 2^bits) with int32 values, stably.
+    """Stable sort of int32 keys in [0, 2^bits) with int32 values.
 
-    Higher digits cost nothing: digits have up to eight bits.
+    Bits above `bits` cost nothing; digits have up to eight bits.
     keys, values: the sorted arrays of the last launch, 32 bits each, shape (items,).
     """
 
@@ -38,7 +38,7 @@ class PairRadixSort:
 
 
 class _Cub:
-    """CUB's device radix sort through a compiled library."""
+    """CUB's device radix sort, from a library compiled by nvcc."""
 
     def __init__(self, device: Any, items: int, bits: int) -> None:
         self._library = device.library("cub_radix_sort.cu")

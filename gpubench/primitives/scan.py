@@ -9,17 +9,17 @@ from gpubench.devices.named import NamedKernel
 
 BLOCK = 256
 ITEMS = 8
-ITEMS_CPU = 64  # a CPU core runs a block's threads one after the other: fewer, longer ones
+ITEMS_CPU = 64  # a CPU core runs a block's threads in sequence: fewer, longer ones
 
 
 class ExclusiveScan:
-    """Sums of all counts before each, and the total behind the last.
+    """Exclusive prefix sums of counts, followed by their total.
 
-    One pass with decoupled look-back (Merrill and Garland 2016) on CUDA; elsewhere, where
-    blocks need not run in order or at the same time, three passes: tiles, tile sums, offsets.
+    One pass with decoupled look-back (Merrill and Garland 2016) on CUDA; elsewhere, without
+    guarantees of forward progress, three passes: tiles, tile sums, offsets.
 
-    sum_type: "int" for int32 sums, "int64" where they may exceed 2^31 - 1.
-    clear: zero each count after it was read, ready for the next histogram.
+    sum_type: "int" for int32 sums, "int64" if they may exceed 2^31 - 1.
+    clear: whether counts are zeroed after reading, for the next histogram.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ExclusiveScan:
 
     @property
     def workspace_bytes(self) -> int:
-        """Device memory beside the arrays that are passed in."""
+        """Device memory in addition to the arguments."""
         return int(self._status.nbytes)
 
     def launch(self, counts: Any, sums: Any) -> None:

@@ -1,4 +1,4 @@
-"""Counting sort of few particles by cell, in one launch."""
+"""Counting sort of small inputs by cell, in one launch."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gpubench.devices.named import NamedKernel
 
 
 class SharedSort:
-    """Particles in the order of their cells, counted in shared memory (shared_counting_sort.cu).
+    """Sort particles by cell, counting in shared memory (shared_counting_sort.cu).
 
-    grid: the cells of the positions, at most `most_cells`, and as many particles as `most`.
-    block, blocks: threads of a block, and blocks, which share what is written.
+    grid: the cells of the positions, at most `most_cells`; at most `most` particles.
+    block, blocks: threads per block, and number of blocks, which divide the output.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
-    workspace_bytes: all that is allocated here.
+    workspace_bytes: all memory allocated here.
     """
 
     block: ClassVar[int] = 1024
@@ -43,7 +43,7 @@ class SharedSort:
 
     @classmethod
     def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
-        """Say whether it takes less than a launch for each of its steps: few particles on a GPU."""
+        """Return whether it beats separate launches: for few particles on a GPU."""
         shared_bytes = 4 * (cls.most_cells + cls.block)
         fits = particles <= cls.most and grid.count <= cls.most_cells
         return fits and not device.is_cpu and shared_bytes <= device.shared_bytes

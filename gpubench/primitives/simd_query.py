@@ -11,31 +11,29 @@ from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 
 BLOCK = 256
-WIDTH = 16  # of the vectors of kernels/neighbour_query_simd.cl
-SLOTS = 64  # particles of a work-item
-TARGETS = 16  # particles of a cell that share a buffer of candidates
-SHARING = (
-    8  # particles that a cell keeps: it is not cut into parts of fewer (Xeon, 16 to 200 neighbours)
-)
+WIDTH = 16  # vector width of kernels/neighbour_query_simd.cl
+SLOTS = 64  # particles per work-item
+TARGETS = 16  # particles of a cell that share a candidate buffer
+SHARING = 8  # minimum particles per part of a split cell (measured on a Xeon, 16 to 200 neighbours)
 
 
 def suits(device: Device) -> bool:
-    """Say whether a device has vectors rather than threads."""
+    """Return whether a device has SIMD vectors rather than threads."""
     return device.is_cpu and "opencl" in device.features
 
 
 class SimdQuery:
-    """The launches of a CellQuery over sorted cells, with explicit vectors.
+    """The launches of a CellQuery over sorted cells, explicitly vectorised.
 
     grid: the packed grid, on the device. constants: PERIODIC, REACH, HALF.
-    workspace_bytes: of the positions in cell order.
+    workspace_bytes: the positions in cell order.
     """
 
     def __init__(
         self, device: Device, particles: int, grid: Any, cutoff2: np.float32, **constants: int
     ) -> None:
         self._device, self._particles, self._grid, self._cutoff2 = device, particles, grid, cutoff2
-        self._pitch = (particles // WIDTH + 2) * WIDTH  # a vector past the last is still inside
+        self._pitch = (particles // WIDTH + 2) * WIDTH  # one vector past the end stays inside
         self._sorted = device.empty(3 * self._pitch, "float32")
         self.workspace_bytes = int(self._sorted.nbytes)
         self._gather, self._count, self._fill = (
@@ -47,7 +45,7 @@ class SimdQuery:
         )  # fmt: skip
 
     def gather(self, order: Any, positions: Any) -> Any:
-        """Queue a copy of positions in the order of the cells; return it, as `launch` reads it."""
+        """Queue a copy of positions in cell order, in the layout of `launch`; return it."""
         self._gather(
             self._device.blocks(self._pitch, BLOCK), BLOCK,
             order=order, positions=positions, sorted=self._sorted, particles=self._particles,

@@ -1,4 +1,4 @@
-"""Turn sorted (cell, particle) keys into sorted cells."""
+"""Convert sorted (cell, particle) keys to sorted cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BLOCK = 512
 
 
 class CellsOfSortedKeys:
-    """A binary search for the start of each cell, and the particles taken out of their keys."""
+    """Binary search for the start of each cell, and extraction of particles from keys."""
 
     def __init__(self, device: Device, particles: int, cells: int, *, reorder: bool) -> None:
         self._device, self._particles, self._cells = device, particles, cells
@@ -23,8 +23,8 @@ class CellsOfSortedKeys:
 
         keys: uint64, shape (particles,), sorted; the cell in the upper half, the particle in the
             lower one.
-        start, order, reordered: as in SortedCells. positions: float32, shape (particles, 4);
-            read, and reordered written, only to reorder.
+        start, order, reordered: as in SortedCells. positions: float32, shape (particles, 4); used,
+            with reordered, only if reordering.
         """
         n, cells, blocks = self._particles, self._cells, self._device.blocks
         self._search(blocks(cells + 1, BLOCK), BLOCK, keys, start, cells, n)

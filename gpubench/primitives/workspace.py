@@ -1,4 +1,4 @@
-"""Memory of a device that a building block allocates for itself."""
+"""Device memory that a primitive allocates for itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpubench.devices.base import Device
 
 
 class Workspace:
-    """What counts the memory that it allocates. workspace_bytes: all of it."""
+    """Base class that counts its allocations. workspace_bytes: their sum."""
 
     def __init__(self, device: Device) -> None:
         self._device, self.workspace_bytes = device, 0
@@ -18,7 +18,7 @@ class Workspace:
     def _allocate(
         self, shape: int | tuple[int, ...], dtype: DTypeLike, byte: int | None = None
     ) -> Any:
-        """Allocate an array, with all bytes the same where one is given."""
+        """Allocate an array, with every byte set to `byte` if given."""
         array = self._device.empty(shape, dtype)
         if byte is not None:
             self._device.fill(array, byte)

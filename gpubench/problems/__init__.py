@@ -1,7 +1,7 @@
-"""What algorithms are asked: each problem is a folder here, or a module that was added.
+"""The problems that algorithms solve: each is a folder here, or an added module.
 
-A problem declares the kind of its inputs, with its axes and how they are drawn; its contract; its
-oracle; and its cases. Nothing is listed elsewhere. Reading records needs the kinds alone.
+A problem declares its kind of input, with axes and generator, its contract, its oracle and its test
+cases. There is no other list of problems. Reading records needs only the kinds.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from gpubench.base.errors import UserError
 from gpubench.core.problem import Problem
 from gpubench.core.recipe import SCALES, DeclaredAxis, Recipe, Words, declared_axes
 
-# The order of columns where inputs are of several kinds; what is not named comes behind.
+# The order of columns for inputs of several kinds; others come last.
 _ORDER = ("particles", "records", "pairs", "matrix", "surfaces", "keys", "meshes", "simulation")
-# What records and the data frame have beside the axes of inputs.
+# Fields of records and of the data frame that are not input axes.
 RESERVED = frozenset({
     "key", "study", "sweep", "algorithm", "form", "parameters", "device", "input", "drawn",
     "inputs", "mode", "status", "reason", "samples_ms", "throttled_ms", "throttled_by", "remarks",
@@ -31,7 +31,7 @@ RESERVED = frozenset({
     "is_first", "file", "cells", "kind", "name", "points", "requires", "quick", "subjects",
     "modes",
 })  # fmt: skip
-_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # kinds of other packages, from their results
+_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # kinds of other packages, learnt from results
 
 
 @cache
@@ -46,7 +46,7 @@ def own() -> dict[str, Problem]:
 
 
 def problems() -> dict[str, Problem]:
-    """Return all problems by their names, with those of modules that were added."""
+    """Return all problems by name, including those of added modules."""
     return own() | _added(plugins.additions())
 
 
@@ -67,7 +67,7 @@ def _added(additions: tuple[plugins.Addition, ...]) -> dict[str, Problem]:
 
 
 def _require_own_names(where: str, kind: type[Recipe], known: Mapping[str, type[Recipe]]) -> None:
-    """Raise UserError where a kind of input, or an axis of it, has the name of something else."""
+    """Raise UserError if the name of a kind of input, or of one of its axes, is taken."""
     if known.get(kind.kind, kind) is not kind:
         raise UserError(f"{where}: another kind of input is named {kind.kind!r}: rename it")
     axes = declared_axes(kind)
@@ -95,14 +95,14 @@ def _is_problem(cls: object, module: str) -> bool:
 
 @cache
 def own_kinds() -> dict[str, type[Recipe]]:
-    """Return the kinds of input that the package has, by their names."""
+    """Return the package's kinds of input by name."""
     found = {each.takes.kind: each.takes for each in own().values()}
     in_order = [*_ORDER, *sorted(found.keys() - {*_ORDER})]
     return {name: found[name] for name in in_order}
 
 
 def kinds() -> dict[str, type[Recipe]]:
-    """Return all kinds of input, with those of modules that were added."""
+    """Return all kinds of input, including those of added modules."""
     return own_kinds() | {each.takes.kind: each.takes for each in problems().values()}
 
 
@@ -112,18 +112,18 @@ def _own_axes() -> dict[str, dict[str, DeclaredAxis]]:
 
 
 def axes_by_kind() -> Mapping[str, Mapping[str, DeclaredAxis]]:
-    """Return the axes of records: of the package's kinds, and of those that were read."""
+    """Return the axes of records: of the package's kinds, and of kinds read from results."""
     return _own_axes() | _LEARNT
 
 
 def recorded(kind: type[Recipe]) -> dict[str, DeclaredAxis]:
-    """Return the axes of a kind that a record has."""
+    """Return the axes of a kind that are in records."""
     every = declared_axes(kind) | dict(kind.derived)
     return {name: each for name, each in every.items() if each.recorded is not None}
 
 
 def learn(kind: str, axes: Mapping[str, DeclaredAxis]) -> None:
-    """Take note of a kind of another package; what has words for an axis counts."""
+    """Register a kind of another package; declarations of axes with words take precedence."""
     if kind in own_kinds():
         return
     known = _LEARNT.setdefault(kind, {})
@@ -137,7 +137,7 @@ _changes: list[str] = []
 
 
 def learnt() -> int:
-    """Return how often something was learnt: what is kept of all axes depends on it."""
+    """Return the number of calls of `learn` with news; caches of the axes depend on it."""
     return len(_changes)
 
 
@@ -151,6 +151,6 @@ def axes() -> dict[str, DeclaredAxis]:
 
 
 def words_of(name: str, declared: DeclaredAxis) -> Words:
-    """Return the words for an axis, made of its name where it declares none."""
+    """Return the words for an axis, derived from its name if it declares none."""
     text = name.replace("_", " ")
     return declared.words or Words(text.capitalize(), text, f"{text} {{}}")

@@ -1,9 +1,9 @@
 /* Batcher's bitonic network (1968) over a tile of 64-bit keys in shared memory. A key is a
    (cell, particle) pair, cell in the upper half: no two are equal, and their order is stable.
-   Infinite keys fill up a tile. `size` is a power of two; BLOCK threads a block.
+   Infinite keys pad a tile. `size` is a power of two; BLOCK threads per block.
 
-   Key k of a tile lies at AT(k), and a tile takes TILE_WORDS(size) words: one word in 17 is left
-   free, so that threads with 8 successive keys each do not meet in the banks of the memory. */
+   Key k of a tile is at AT(k), and a tile takes TILE_WORDS(size) words: one word in 17 is padding,
+   so that threads with 8 successive keys each have no bank conflicts. */
 #ifndef GPUBENCH_COMMON_BITONIC_H
 #define GPUBENCH_COMMON_BITONIC_H
 
@@ -17,7 +17,7 @@ __device__ __forceinline__ uint64 pair_key(int cell, unsigned particle)
 #define AT(k) ((k) + (k) / 16)
 #define TILE_WORDS(size) (AT((size) - 1) + 1)
 
-/* Put two keys in order; the larger one first where `falls`. */
+/* Put two keys in order; the larger one first if `falls`. */
 #define ORDER(a, b, falls)          \
     if ((a > b) != (falls)) {       \
         uint64 larger = a;          \
@@ -25,8 +25,8 @@ __device__ __forceinline__ uint64 pair_key(int cell, unsigned particle)
         b = larger;                 \
     }
 
-/* One step of the network, over pairs `stride` apart. Of each 2 * `run` keys the first half is
-   to rise, the second to fall; so all rise where run = size. */
+/* One step of the network, over pairs `stride` apart. Of each 2 * `run` keys the first half becomes
+   rising, the second falling; all rise if run = size. */
 __device__ __forceinline__ void step_tile(LOCAL uint64 *tile, unsigned size, unsigned run,
                                           unsigned stride)
 {
@@ -70,7 +70,8 @@ __device__ __forceinline__ void three_steps_tile(LOCAL uint64 *tile, unsigned si
 __device__ __forceinline__ void merge_runs(LOCAL uint64 *tile, unsigned size, unsigned run)
 {
     unsigned stride = run / 2;
-    /* Single steps until the rest comes in threes: from 4, 32, 256, 2048, ... down. */
+    /* Single steps until the number left is a multiple of three: from 4, 32, 256, 2048, ... down.
+       */
     for (; stride > 0 && !(stride & 0x24924924u); stride /= 2)
         step_tile(tile, size, run, stride);
     for (; stride > 0; stride /= 8)

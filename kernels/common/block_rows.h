@@ -1,12 +1,12 @@
-/* Rows of 1x3 blocks, whatever their layout: loads, sums, and the assembly.
+/* Rows of 1x3 blocks in any layout: loads, sums, and the assembly.
 
    Before it is included, a layout defines
 
      __device__ int64 place_of(int i, int k, int rows, int width, GLOBAL const int64 *start)
 
-   where the k-th block of row i is; a layout that keeps its rows in another order also defines ROW_AT(p, order),
-   the row at place p, and place_of takes p. The host defines PLANES (three planes of floats in place of float4, whose
-   fourth component is ignored) and TRANSPOSED. Plainly, a product is
+   the index of the k-th block of row i; a layout with another order of rows also defines ROW_AT(p, order), the row at
+   position p, and place_of takes p. The host defines PLANES (three planes of floats in place of float4, whose fourth
+   component is ignored) and TRANSPOSED. In the plain version, a product is
 
      sum = diagonal[i] . factors[i]
      for k < lengths[i]: at = place_of(i, k, ...), sum += blocks[at] . factors[columns[at]]
@@ -22,7 +22,7 @@
 #define ROW_AT(p, order) (p)
 #endif
 
-/* The matrix is read once: on CUDA it is the first to leave the caches, and the factors stay. */
+/* The matrix is read once: on CUDA it is evicted from the caches first, and the factors stay. */
 #ifndef STREAMED
 #ifdef __CUDACC__
 #define STREAMED(address) __ldcs(address)
@@ -80,9 +80,8 @@ __device__ __forceinline__ Sum add_term(Sum sum, float4 b, Factor x)
 }
 #endif
 
-/* Add `count` blocks, from place `at` on and `stride` places apart. UNROLL blocks and columns are loaded before
-   the factors that they need: all these loads overlap. Unrolled once more by the compiler, this takes twice the
-   time on an H200. */
+/* Add `count` blocks, from index `at` on, `stride` apart. UNROLL blocks and columns are loaded before their factors,
+   so that these loads overlap. With further unrolling by the compiler, this takes twice the time on an H200. */
 __device__ __forceinline__ Sum add_blocks(Sum sum, GLOBAL const int *__restrict__ columns,
                                           GLOBAL const float *__restrict__ blocks, int64 plane, int64 at,
                                           int64 stride, int count, GLOBAL const Factor *__restrict__ factors)
@@ -113,8 +112,8 @@ __device__ __forceinline__ float4 pair_block(float4 p, float4 q, float inverse_c
     return make_float4(w * x, w * y, w * z, 0.0f);
 }
 
-/* One thread a row: its blocks from a list of neighbours and positions, or, if `given`, from compressed rows,
-   whose blocks and diagonal `values` and `given_diagonal` are. */
+/* One thread per row: its blocks from a neighbour list and positions, or, if `given`, from compressed rows with
+   blocks `values` and diagonal `given_diagonal`. */
 __global__ void assemble(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                          GLOBAL const float4 *__restrict__ values,
                          GLOBAL const float4 *__restrict__ given_diagonal, int given, float inverse_cutoff,

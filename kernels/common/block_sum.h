@@ -1,8 +1,8 @@
-/* Sums over the threads of a block before each. */
+/* Exclusive sums over the threads of a block. */
 #ifndef GPUBENCH_COMMON_BLOCK_SUM_H
 #define GPUBENCH_COMMON_BLOCK_SUM_H
 
-/* The sum of the values of all threads before this one. sums: one of each thread, for use here. */
+/* The sum of the values of all preceding threads. sums: scratch, one per thread. */
 __device__ __forceinline__ int sum_before(int value, LOCAL int *sums, int threads)
 {
 #ifdef __CUDACC__

@@ -1,4 +1,4 @@
-"""Sorting particles into cells: what an algorithm is given and must answer."""
+"""Contract of cell lists: the input and the answer of algorithms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LinkedCells:
 
     head: int32, shape (cells,), the first particle of each cell, or -1.
     next: int32, shape (particles,), the particle after this one in its cell, or -1.
-    empty_byte: what fills the arrays of a list without particles.
+    empty_byte: the byte that fills the arrays of a list without particles.
     """
 
     empty_byte: ClassVar[int] = 0xFF
@@ -37,8 +37,8 @@ class SortedCells:
 
     start: int32, shape (cells + 1,); cell c holds order[start[c]:start[c + 1]].
     order: int32, shape (particles,), a permutation of the particles.
-    positions: float32, shape (particles, 4), positions[order], whose fourth number means nothing,
-        or None where the form does not reorder.
+    positions: float32, shape (particles, 4), positions[order] with an undefined fourth component,
+        or None if the form does not reorder.
     empty_byte: as in LinkedCells.
     """
 
@@ -53,11 +53,11 @@ class SortedCells:
 class LimitedCells:
     """Cells of limited capacity; a cell loses the particles beyond it.
 
-    count: int32, shape (cells,), how many particles lie in each cell, kept or not.
+    count: int32, shape (cells,), the number of particles in each cell, kept or not.
     slots: int32, shape (cells, capacity); the first min(count[c], capacity) of slots[c] are
         particles of cell c, the rest is undefined.
-    lost: int32, shape (1,), how many particles are in no slot.
-    allow_overflow: whether an answer that lost particles is right.
+    lost: int32, shape (1,), the number of particles in no slot.
+    allow_overflow: whether an answer that lost particles is accepted.
     empty_byte: as in LinkedCells.
     """
 
@@ -77,7 +77,7 @@ class HashedCells:
         bounds are -1 where it is empty. A bucket may hold particles of several cells.
     order: int32, shape (particles,), a permutation of the particles.
     positions: float32, shape (particles, 4), positions[order].
-    corner: int32, shape (3,), the coordinates of the cell that is hashed as (0, 0, 0).
+    corner: int32, shape (3,), the coordinates of the cell hashed as (0, 0, 0).
     empty_byte: as in LinkedCells.
     """
 
@@ -123,23 +123,23 @@ class CellList(ParticleAlgorithm):
 
     @property
     def reads_cells(self) -> bool:
-        """Whether `build` reads the cell ids; a search need not compute them for another."""
+        """Whether `build` reads the cell ids; if not, a search need not compute them."""
         return True
 
     @property
     @abstractmethod
     def answer(self) -> LinkedCells | SortedCells | LimitedCells | HashedCells:
-        """The cell list that the last ``build`` made; overwritten by the next."""
+        """The cell list of the last ``build``; overwritten by the next."""
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task; linked, sorted and limited cells are answers of different use."""
+        """No task; linked, sorted and limited cells are different kinds of answer."""
         words = {LinkedCells: "linked", SortedCells: "sorted", LimitedCells: "limited"}
         return None, words.get(cls.shape())
 
     @classmethod
     def shape(cls) -> type:
-        """Return which of the shapes ``answer`` has, as it declares."""
+        """Return the class of ``answer``, from its annotation."""
         getter = inspect.getattr_static(cls, "answer").fget
         shape: type = get_type_hints(getter)["return"]
         return shape
@@ -152,7 +152,7 @@ class CellListUpdate(CellList):
     and recorded; ``build`` makes the list that it starts from.
 
     states: cell ids and positions of each state of the input, on the device, oldest first.
-    cell_of, positions: those of the state that the list is of.
+    cell_of, positions: those of the list's current state.
     """
 
     family: ClassVar[str] = "cell-list-update"
@@ -163,7 +163,7 @@ class CellListUpdate(CellList):
     states: list[tuple[Any, Any]]
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload the input with the states before it, and build the list of the oldest."""
+        """Upload the input with its earlier states, and build the list of the oldest."""
         self.states = []
         for state in inputs.history:
             super().load(state)
@@ -177,17 +177,17 @@ class CellListUpdate(CellList):
         self.move_to(*self.states[0])
 
     def move_to(self, cell_of: Any, positions: Any) -> None:
-        """Update the list to a state, and remember which one it is of."""
+        """Update the list to a state, and record it as the current one."""
         self.update(cell_of, positions)
         self.cell_of, self.positions = cell_of, positions
 
     def poison(self) -> None:
-        """Re-sort to the newest state: a launch works on its answer, and ends in the oldest."""
+        """Re-sort to the newest state; a launch updates its answer and ends in the oldest."""
         self.move_to(*self.states[-1])
 
     @abstractmethod
     def update(self, cell_of: Any, positions: Any) -> None:
-        """Re-sort the present list, which is of `self.cell_of`, to other cell ids.
+        """Re-sort the current list, for `self.cell_of`, to new cell ids.
 
         cell_of: int32, shape (particles,), each in [0, cells).
         positions: float32, shape (particles, 4); read only by forms that reorder.

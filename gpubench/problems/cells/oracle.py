@@ -1,6 +1,6 @@
-"""Right cell lists, updates and hash grids.
+"""Oracles of cell lists, updates and hash grids.
 
-Each check returns None for a right answer, else one sentence that names the first thing wrong.
+Each check returns None for a correct answer, else one sentence on the first error.
 Answers are not trusted: shapes, types and ranges are checked before any value is used as an
 index. Time and memory grow linearly with the particles.
 """
@@ -26,11 +26,11 @@ from gpubench.problems.cells.contract import (
 )
 from gpubench.problems.particles.inputs import ParticleSet
 
-FEW_LISTS = 64  # for a step of one NumPy takes as long as for one of these
+FEW_LISTS = 64  # NumPy takes as long for a step of one list as for a step of all of these
 
 
 def check_cell_ids(expected: NDArray[np.int32], found: Ints) -> str | None:
-    """Compare cell ids, int32, shape (particles,), with those that NumPy computed."""
+    """Compare cell ids, int32, shape (particles,), with those computed by NumPy."""
     if problem := check_array("cell_of", found, expected.shape, np.int32):
         return problem
     if (i := first_true(found != expected)) is not None:
@@ -67,21 +67,21 @@ def check_linked(cell_of: NDArray[np.int32], cells: int, head: Ints, next: Ints)
     if (i := first_true(seen != 1)) is not None:
         return f"particle {i} of cell {cell_of[i]} is in the lists {seen[i]} times, expected once"
 
-    # Each particle is now pointed to once, from its own cell. What can still be wrong is a
-    # closed ring that no head leads to.
+    # Each particle is now pointed to once, from its own cell. The only remaining error is a cycle
+    # that no head leads to.
     if (i := first_true(~_reached(first, next))) is not None:
         return f"particle {i} is not reached from the head of cell {cell_of[i]}: its list is a ring"
     return None
 
 
 def _reached(at: Ints, next: Ints) -> NDArray[np.bool_]:
-    """Follow lists that share no particle, and return which are met; at: where they begin."""
+    """Follow disjoint lists from `at`, and return which particles are reached."""
     reached = np.zeros(len(next), np.bool_)
-    while len(at) > FEW_LISTS:  # all a step at a time
+    while len(at) > FEW_LISTS:  # all lists in lockstep
         reached[at] = True
         at = next[at]
         at = at[at != NULL]
-    if len(at):  # one after another, however long
+    if len(at):  # one list after another, of any length
         links, marks = next.data, reached.data
         for i in at.tolist():
             while i != NULL:
@@ -98,7 +98,7 @@ def check_sorted(
     positions: NDArray[np.float32] | None = None,
     reordered: NDArray[np.float32] | None = None,
 ) -> str | None:
-    """Check particles in order of their cells: each exactly once, between its cell's bounds.
+    """Check particles in cell order: each exactly once, between its cell's bounds.
 
     cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
     start: int32, shape (cells + 1,), and order: int32, shape (particles,), as in SortedCells.
@@ -132,12 +132,12 @@ def check_hashed(
     positions: NDArray[np.float32],
     reordered: NDArray[np.float32],
 ) -> str | None:
-    """Check particles in order of their buckets: each exactly once, between its bucket's bounds.
+    """Check particles in bucket order: each exactly once, between its bucket's bounds.
 
     bucket_of: int32, shape (particles,), each in [0, buckets); the right bucket of each particle.
     bounds: int32, shape (buckets, 2), order: int32, shape (particles,), and reordered, as in
         HashedCells; empty buckets must be flagged.
-    positions: float32, shape (particles, 4), what was hashed.
+    positions: float32, shape (particles, 4), the hashed positions.
     """
     particles = len(bucket_of)
     problem = (
@@ -178,7 +178,7 @@ def _check_order(
 
 
 def _first_row(rows: int, wrong: Callable[[slice], NDArray[np.bool_]]) -> int | None:
-    """Return the first row that is wrong, or None; parts of all rows are asked for in threads."""
+    """Return the first wrong row, or None; threads check parts of the rows."""
 
     def first(begin: int, end: int) -> int | None:
         k = first_true(wrong(slice(begin, end)))
@@ -190,11 +190,11 @@ def _first_row(rows: int, wrong: Callable[[slice], NDArray[np.bool_]]) -> int | 
 def _check_reordered(
     positions: NDArray[np.float32], order: Ints, reordered: NDArray[np.float32]
 ) -> str | None:
-    """Check that positions were brought into an order bit for bit."""
+    """Check that positions were reordered, bit for bit."""
     if problem := check_array("positions", reordered, positions.shape, positions.dtype):
         return problem
-    # As bits, so that a NaN equals itself and -0.0 differs from 0.0; rows as one item, which NumPy
-    # takes sooner than four.
+    # As bits, so that a NaN equals itself and -0.0 differs from 0.0; each row as one item, which is
+    # faster in NumPy than four.
     given, found = (np.ascontiguousarray(a).view("c16")[:, 0] for a in (positions, reordered))
 
     def differs(rows: slice) -> NDArray[np.bool_]:
@@ -263,7 +263,7 @@ class CellListOracle(Oracle):
         self.cell_of = inputs.cell_of.copy()
 
     def check(self, algorithm: Any) -> str | None:
-        """Check the cell list, with the reordered positions where the form makes them."""
+        """Check the cell list, and the reordered positions if the form makes them."""
         download, answer = algorithm.download, algorithm.answer
         if problem := check_cell_ids(self.cell_of, download(algorithm.cell_of)):
             return problem
@@ -303,7 +303,7 @@ class CellListUpdateOracle(Oracle):
         self.tells_idle = not np.array_equal(oldest.cell_of, newest.cell_of)
 
     def check(self, algorithm: Any) -> str | None:
-        """Check the list that a launch left, then re-sort through all states and back."""
+        """Check the list left by a launch, then re-sort through all states and back."""
         if problem := self.states[0].check(algorithm):
             return problem
         newest = len(self.states) - 1
@@ -315,10 +315,10 @@ class CellListUpdateOracle(Oracle):
 
 
 class HashGridOracle(Oracle):
-    """Check the buckets of particles in a world without a box, as the oracle above has it.
+    """Check the buckets of particles in a world without a box.
 
-    An algorithm says how many `buckets` it has, and whether the `limits` of the world are part of
-    the key: then cells are counted from the lowest one along each axis.
+    An algorithm states its number of `buckets`, and whether the `limits` of the world are part of
+    the key: then cell coordinates are relative to the lowest along each axis.
     """
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:

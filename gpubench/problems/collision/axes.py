@@ -37,7 +37,7 @@ class Meshes(Recipe):
 
     @property
     def host_bytes(self) -> int:
-        """Triangles and trees, and their moments and projections while a tree is built."""
+        """Triangles and trees, and the moments and projections for building a tree."""
         return self.faces * 1500
 
     @property

@@ -1,4 +1,4 @@
-"""The inputs of the conformance suite of mesh collision."""
+"""Test inputs of mesh collision."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _given(first: Any, second: Any, *shift: float) -> MeshPair:
 
 
 def _copies(size: int, other: int, shift: float) -> MeshPair:
-    """Return equal triangles in one place: no split by centroids separates them."""
+    """Return copies of one triangle, which no split by centroids separates."""
     one = np.array([[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]])
     crossing = np.array([[[0.2, 0.2, -1], [0.3, 0.2, 1], [0.2, 0.3, 1]]])
     return _given(np.repeat(one, size, 0), np.repeat(crossing, other, 0), 0, 0, shift)
@@ -40,7 +40,7 @@ def _far(shift: float) -> MeshPair:
 
 
 def meshes() -> list[Case]:
-    """Return shapes in every pose, single triangles, trees without a split, and far places."""
+    """Return shapes in every pose, single triangles, unsplittable trees, and far positions."""
     one = [[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]]
     lifted = [[[0.2, 0.2, -1], [0.3, 0.2, 1], [0.2, 0.3, 1.0]]]
     rng = np.random.default_rng(4)
@@ -77,7 +77,7 @@ def meshes() -> list[Case]:
 
 
 def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield meshes of which few and many triangles meet."""
+    """Yield meshes with few and with many intersecting triangles."""
     for mesh, pose in (("sphere", "deep"), ("soup", "touching")):
         yield make_mesh_pair(mesh, 32, pose, 0), {"capacity": 2048}
 

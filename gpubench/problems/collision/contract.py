@@ -1,4 +1,4 @@
-"""Collision of two triangle meshes: what an algorithm is given and must answer."""
+"""Contract of mesh collision: the input and the answer of algorithms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Collisions:
     """The pairs of triangles that intersect, in any order.
 
     pairs: int32, shape (at least counts[0], 2): a triangle of the first mesh, one of the second.
-    counts: int32, shape (2,): the pairs; candidates that found no room.
+    counts: int32, shape (2,): the number of pairs; candidates lost for lack of capacity.
     """
 
     pairs: Any
@@ -47,5 +47,5 @@ class MeshCollision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task, of a form whose trees are given; to build them too is more work."""
+        """Return the task; forms with given trees differ from those that also build them."""
         return "collide", None

@@ -1,4 +1,4 @@
-"""Two rigid triangle meshes that may collide: seeded shapes and poses, or given ones."""
+"""Two rigid triangle meshes that may collide: random shapes and poses, or given ones."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gpubench.problems.collision.obb_tree import ObbTree, obb_tree
 Floats = NDArray[np.float64]
 
 BUMPS = 0.05  # height of the bumps on a surface of radius 1
-TUBE = 0.35  # radius of a torus's tube; the ring's makes the whole 1 wide
+TUBE = 0.35  # radius of a torus's tube; the outer radius is 1
 APART, INTO = 3.0, 0.01  # distance of the centres; how far the nearest points overlap
 DEEP = {"sphere": 1.5, "torus": 0.5, "height-field": 0.1, "soup": 0.5}  # distance of the centres
-THINNEST = 1e-7  # of a triangle: twice its area over the square of its longest edge
+THINNEST = 1e-7  # minimum of twice a triangle's area over its squared longest edge
 
 
 @dataclass(frozen=True, eq=False)
 class MeshPair:
-    """Triangles of two meshes, and where the second lies.
+    """Triangles of two meshes, and the pose of the second.
 
     first, second: float32, shape (n, 3 corners, 3), each in coordinates of its own.
     pose: float32, shape (3, 4): rotation and translation that bring the second into the
@@ -45,7 +45,7 @@ class MeshPair:
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for these meshes takes."""
+        """The constructor arguments of algorithms for these meshes."""
         faces = len(self.first), len(self.second)
         return {"faces": faces, "levels": sum(tree.depth for tree in self.trees)}
 
@@ -56,7 +56,7 @@ class MeshPair:
 
     @cached_property
     def largest(self) -> float:
-        """The largest coordinate that placing the meshes meets."""
+        """The largest coordinate that occurs in placing the meshes."""
         reach = 3 * np.abs(self.second).max() + np.abs(self.pose[:, 3]).max()
         return float(max(np.abs(self.first).max(), reach))
 
@@ -70,7 +70,7 @@ class MeshPair:
 
 
 def place(triangles: NDArray[Any], pose: NDArray[Any]) -> Floats:
-    """Return the triangles in the coordinates that a pose leads to, float64."""
+    """Return the triangles transformed by a pose, float64."""
     exact = np.asarray(pose, np.float64)
     placed: Floats = np.asarray(triangles, np.float64) @ exact[:, :3].T + exact[:, 3]
     return placed
@@ -79,10 +79,10 @@ def place(triangles: NDArray[Any], pose: NDArray[Any]) -> Floats:
 def mesh_pair(
     first: NDArray[Any], second: NDArray[Any], pose: NDArray[Any], seed: int | None = None
 ) -> MeshPair:
-    """Take two meshes, of shape (n, 3, 3), and a pose, see MeshPair.
+    """Validate two meshes, of shape (n, 3, 3), and a pose, see MeshPair.
 
-    Raises UserError for other shapes, no or too many triangles, values that are not finite, a
-    pose that is no rotation, and triangles without area.
+    Raises UserError for other shapes, no or too many triangles, values that are not finite, a pose
+    that is no rotation, and degenerate triangles.
     """
     meshes = []
     for name, given in (("first", first), ("second", second)):
@@ -112,9 +112,9 @@ def make_mesh_pair(shape: str, faces: int, pose: str, seed: int = 0) -> MeshPair
     """Draw two meshes of a shape, about as wide as a ball of radius 1, and turn the second.
 
     Shapes: `sphere` and `torus`, closed, with smooth bumps; `height-field`, hills over a square;
-    `soup`, triangles about as long as they are apart, anywhere in a cube.
+    `soup`, random triangles in a cube, about as large as their spacing.
     Poses: `apart`; `touching`, the second's lowest corner 0.01 below the first's highest; `deep`,
-    of spheres half a radius into each other. Raises UserError for what does not exist.
+    for spheres half a radius into each other. Raises UserError for unknown names.
     """
     check_meshes(shape, faces, pose)
     rng = np.random.default_rng(seed)

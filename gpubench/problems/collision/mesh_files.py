@@ -1,4 +1,4 @@
-"""A user's own meshes, read from files with unknown content."""
+"""Read a user's meshes from untrusted files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_mesh_pair(first: Path, second: Path) -> MeshPair:
     """Return two meshes at the positions stored in their files.
 
     A `.npy` file holds triangles, of shape (n, 3 corners, 3); trimesh reads the others (OBJ, STL,
-    PLY, ...). Raises UserError for what is no mesh, and for what `mesh_pair` refuses.
+    PLY, ...). Raises UserError if a file is no mesh, or `mesh_pair` refuses it.
     """
     return mesh_pair(_triangles(first), _triangles(second), np.eye(3, 4))
 
@@ -39,7 +39,7 @@ def _triangles(path: Path) -> NDArray[Any]:
         raise UserError(f"reading {path} needs trimesh: {hint('meshes')}") from error
     try:
         triangles = np.asarray(reader.load_mesh(str(path), process=False).triangles)
-    except Exception as error:  # each format has a reader of its own, which fails in many ways
+    except Exception as error:  # each format has its own reader, with many kinds of errors
         reason = textwrap.shorten(str(error), 200) or type(error).__name__
         raise UserError(f"cannot read {path}: {reason}") from error
     return triangles

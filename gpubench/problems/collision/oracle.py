@@ -16,16 +16,16 @@ from gpubench.problems.collision.inputs import MeshPair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# Either answer is right for triangles that a shift by this share of their size, or of the largest
-# coordinate, brings into contact or out of it.
+# Either answer is accepted for triangles that a shift by this fraction of their size, or of the
+# largest coordinate, brings into or out of contact.
 BAND, BAND_OF_LARGEST = 1e-6, 1e-12
-PARALLEL = 1e-7  # sine of the angle below which two edges give no axis; another comes as near
-MOST_BROADCAST = 2**22  # pairs whose bounding boxes are all compared
+PARALLEL = 1e-7  # sine of the angle below which two edges give no axis; another is as good
+MOST_BROADCAST = 2**22  # pairs up to which all bounding boxes are compared
 CHUNK = 2**15  # pairs of triangles at once
 
 
 def separations(first: Floats, second: Floats) -> Floats:
-    """Return how far apart pairs of triangles are, along the axis that separates them the most.
+    """Return the distance of pairs of triangles along the axis that separates them most.
 
     first, second: float64, shape (n, 3 corners, 3). Axes: both normals, the crosses of edges, and
     of each edge with its triangle's normal; all normalized. Below zero the triangles intersect.
@@ -87,7 +87,7 @@ def _candidates(first: Floats, second: Floats) -> Iterator[tuple[Ints, Ints]]:
 
 
 class MeshCollisionOracle(Oracle):
-    """Check which triangles of two meshes meet: pairs that must be found, and those that may be."""
+    """Check the intersecting triangles of two meshes: required and permitted pairs."""
 
     def __init__(self, inputs: MeshPair, exact: bool = False) -> None:
         first, second = inputs.first.astype(np.float64), inputs.placed

@@ -12,13 +12,13 @@ KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
 VALUE_BYTES = (0, 4, 16)
 MAX_KEYS = 2**28
 KEY_ORDERS = ("uniform", "sorted", "nearly-sorted", "reversed", "few-distinct")
-# The entropy of a bit that is the AND of one, two, ... random ones, as CUB's benchmarks have it.
+# The entropy of a bit that is the AND of one, two, ... random bits, as in CUB's benchmarks.
 ENTROPIES = (1.0, 0.811, 0.544, 0.337, 0.201)
 
 
 @dataclass(frozen=True)
 class Keys(Recipe):
-    """Keys to be sorted, see inputs.py."""
+    """Keys to sort, see inputs.py."""
 
     kind, size_axis, named_by = "keys", "key_count", "key_count"
     fixed: ClassVar = {"value_bytes": 4, "key_order": "uniform"}
@@ -82,7 +82,7 @@ class Keys(Recipe):
 
     @property
     def host_bytes(self) -> int:
-        """Input, the sorted order in 64 bits, the expected answer and one downloaded."""
+        """Input, sorted order (int64), expected answer and a downloaded one."""
         return self.key_count * (80 + 4 * self.value_bytes)
 
     @property
@@ -102,7 +102,7 @@ def check_keys(
     moved: float | None = None,
     segment_keys: int | None = None,
 ) -> None:
-    """Raise UserError for keys that do not exist; see `make_keys`."""
+    """Raise UserError for invalid axes; see `make_keys`."""
     if not 0 <= keys <= MAX_KEYS:
         raise UserError(f"0 to {MAX_KEYS} keys can be sorted, not {keys}")
     for value, known, said in (

@@ -1,4 +1,4 @@
-"""The inputs of the conformance suite of key sorts."""
+"""Test inputs of key sorts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpubench.problems.key_sort.inputs import KeySet, make_keys
 
 
 def _extremes() -> KeySet:
-    """Return the least and the largest keys, and those about the sign bit, several times."""
+    """Return the smallest and largest keys, and those around the sign bit, with repeats."""
     keys = np.tile(np.array([2**32 - 1, 2**31, 0, 2**31 - 1, 1], np.uint32), 301)
     return KeySet(keys, np.arange(len(keys), dtype=np.int32))
 
@@ -65,7 +65,7 @@ def _types() -> list[Case]:
 
 
 def keys() -> list[Case]:
-    """Return keys of every order, about the sizes of blocks and tiles, alone and with values."""
+    """Return keys of every order, around block and tile sizes, alone and with values."""
     sizes = (1, 2, 31, 33, 511, 513, 1023, 1024, 1025, 2049, 5000, 50001)
     return [
         Case("extreme keys", _extremes),
@@ -90,7 +90,7 @@ def keys() -> list[Case]:
 
 
 def samples(algorithm: Any, form: str) -> Iterator[Sample]:
-    """Yield keys as an algorithm takes them, with small chunks."""
+    """Yield keys of the types that an algorithm supports, with small chunks."""
     short = {"chunk": 32} if "chunk" in algorithm.defaults else {}
     for size, width, order in (
         (1, 4, "uniform"), (33, 16, "uniform"), (33, 4, "few-distinct"), (130, 0, "uniform"),
@@ -103,7 +103,7 @@ def samples(algorithm: Any, form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[KeySet]:
-    """Yield keys of both widths, with values of every width, in one go and in segments."""
+    """Yield keys of both widths, with values of every width, whole and in segments."""
     yield make_keys(5000)
     yield make_keys(5000, bits=8)
     yield make_keys(5000, 4, "nearly-sorted", moved=0.1)

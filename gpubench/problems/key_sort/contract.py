@@ -1,4 +1,4 @@
-"""Sorting of keys: what an algorithm is given and must answer."""
+"""Contract of key sorts: the input and the answer of algorithms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SortedKeys:
     """Keys in rising order, each with its value.
 
-    keys: as wide as those given, shape (keys,), with their bits.
+    keys: the bits of the keys, in any type of their width, shape (keys,).
     values: 4 bytes each, shape (keys,), or 16 bytes each, shape (keys, 4); None for keys alone.
     """
 
@@ -30,21 +30,20 @@ class SortedKeys:
 
 
 class KeySort(Algorithm):
-    """An algorithm that sorts keys, alone or with a value each, in one go or in segments.
+    """An algorithm that sorts keys, alone or with a value each, as a whole or in segments.
 
     The input stays as it is. A form that is `stable` keeps the values of equal keys in order.
 
     size: number of keys. key_type: one of KEY_TYPES. value_bytes: one of VALUE_BYTES.
-    bits: how many low bits of the keys matter, as the others are zero.
-    segments: how many runs are each to be sorted, or None for all keys together. longest: how many
-        keys the longest of them has. was_sorted: whether the input says what the keys were when
-        they were sorted.
+    bits: the number of significant low bits of the keys; the others are zero. segments: the number
+    of runs to sort separately, or None for all keys together. longest: the length of the longest of
+    them. was_sorted: whether the input includes the earlier keys, which were sorted.
     keys, values, starts: the loaded input on the device, see `KeySet`.
     sorted_keys, sorted_values: the arrays of the answer.
-    key_types, widths: what it sorts; for the rest the constructor raises NotSupported.
+    key_types, widths: those supported; for others the constructor raises NotSupported.
     segment_forms: the forms that sort segments, and nothing else.
-    equal_zeros: whether -0.0 equals 0.0; otherwise it comes before it. NaNs come last, but those
-        with a sign, which no input has, wherever an algorithm puts them.
+    equal_zeros: whether -0.0 equals 0.0; otherwise it comes first. NaNs come last; the place of
+        NaNs with a sign bit, which no input has, is unspecified.
     """
 
     family: ClassVar[str] = "key-sort"
@@ -89,7 +88,7 @@ class KeySort(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task; a stable sort answers more than one that is not."""
+        """No task; stable and unstable sorts are different kinds of answer."""
         return None, "stable" if cls.forms[form].stable else "unstable"
 
     def load(self, inputs: KeySet) -> None:
@@ -99,11 +98,11 @@ class KeySort(Algorithm):
         self.starts = None if inputs.starts is None else self.device.upload(inputs.starts)
 
     def traffic_bytes(self) -> int | None:
-        """Return the bytes of reading the input and writing the answer once, of any sort."""
+        """Return the bytes of reading the input and writing the answer once, for any sort."""
         return 2 * (self.key_bytes + self.value_bytes) * self.size
 
     def allocate_answer(self) -> None:
-        """Allocate sorted_keys, and sorted_values, of length 0 where there are none."""
+        """Allocate sorted_keys, and sorted_values, which is empty without values."""
         length = self.size if self.value_bytes else 0
         shape = (length, 4) if self.value_bytes == 16 else length
         self.sorted_keys = self.allocate(self.size, self.key_type)
@@ -111,11 +110,11 @@ class KeySort(Algorithm):
 
     @property
     def answer(self) -> SortedKeys:
-        """Return what the last launch sorted; overwritten by the next."""
+        """Return the result of the last launch; overwritten by the next."""
         return SortedKeys(self.sorted_keys, self.sorted_values if self.value_bytes else None)
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return what becomes of -0.0, where keys are floats."""
+        """Return the treatment of -0.0, for float keys."""
         if self.key_type != "float32":
             return {}
         return {"zeros": "-0.0 equals 0.0" if self.equal_zeros else "-0.0 before 0.0"}

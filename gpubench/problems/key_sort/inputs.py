@@ -1,4 +1,4 @@
-"""Keys to be sorted: seeded, of several types, distributions and orders."""
+"""Random keys of several types, distributions and orders."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SPECIAL_SHARE = 1 / 64  # of float keys
 
 @dataclass(frozen=True, eq=False)
 class KeySet:
-    """Keys to be sorted.
+    """Keys to sort.
 
-    keys: of one of KEY_TYPES, shape (n,). No NaN has a sign.
+    keys: of one of KEY_TYPES, shape (n,). No NaN has its sign bit set.
     values: int32, shape (n,), not negative; or uint32, shape (n, 4); or None.
-    bits: how many low bits of unsigned keys are not all zero; None for all.
-    starts: where segments begin and the last one ends, int32, shape (segments + 1,); or None.
-    before: nearly sorted keys as they were when they were sorted; or None.
+    bits: the number of low bits of unsigned keys that may be nonzero; None for all.
+    starts: starts of the segments and end of the last, int32, shape (segments + 1,); or None.
+    before: the sorted keys before some of them changed; or None.
     """
 
     keys: NDArray[Any]
@@ -38,7 +38,7 @@ class KeySet:
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for these keys takes."""
+        """The constructor arguments of algorithms for these keys."""
         width = 0 if self.values is None else self.values.strides[0]
         return {
             "keys": len(self.keys),
@@ -73,16 +73,16 @@ def make_keys(
     moved: float | None = None,
     segment_keys: int | None = None,
 ) -> KeySet:
-    """Draw keys over all their bits, in an order; values are drawn too, so that they show a swap.
+    """Draw keys over all their bits, in an order; values are random too, to reveal swaps.
 
     key_order: `uniform`, independent; `sorted` and `reversed`, the same keys, in rising or falling
-        order; `nearly-sorted`, sorted, then a share `moved` of them drawn anew where they are;
-        `few-distinct`, independent, of FEW keys.
-    entropy: of a bit, one of ENTROPIES; below 1, keys are the AND of several random words.
-    bits: how many low bits are drawn, of unsigned keys. segment_keys: the mean length of segments,
-        whose lengths vary as the numbers of uniform particles in cells do.
+        order; `nearly-sorted`, sorted, then a fraction `moved` of them redrawn in place;
+        `few-distinct`, independent, from FEW distinct keys.
+    entropy: per bit, one of ENTROPIES; below 1, keys are the AND of several random words.
+    bits: the number of random low bits, for unsigned keys. segment_keys: the mean length of
+        segments, whose lengths are distributed like uniform particles in cells.
     Floats are normally distributed, with some zeros, -0.0, infinities and NaN among them.
-    Raises UserError for what does not exist.
+    Raises UserError for invalid arguments.
     """
     check_keys(keys, value_bytes, key_order, key_type, entropy, bits, moved, segment_keys)
     rng = np.random.default_rng(seed)
@@ -123,9 +123,9 @@ def make_keys(
 
 
 def ordered_bits(keys: NDArray[Any], equal_zeros: bool = False) -> NDArray[Any]:
-    """Return unsigned integers in the order of keys; of floats, in that of their bits.
+    """Return unsigned integers with the same order as the keys; floats by their bits.
 
-    equal_zeros: whether -0.0 becomes what 0.0 does, and each NaN the same.
+    equal_zeros: whether -0.0 maps to the same integer as 0.0, and all NaNs to one.
     """
     ordered: NDArray[Any] = keys.view(f"u{keys.itemsize}")
     sign = ordered.dtype.type(1 << (8 * keys.itemsize - 1))

@@ -1,4 +1,4 @@
-"""Right answers to sorts of keys."""
+"""The oracle of key sorts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpubench.problems.key_sort.inputs import KeySet, ordered_bits
 
 
 class KeySortOracle(Oracle):
-    """Check against what a stable sort of keys gives, with -0.0 before 0.0 or equal to it."""
+    """Check against a stable sort, with -0.0 before 0.0 or equal to it."""
 
     def __init__(self, inputs: KeySet, exact: bool = False) -> None:
         self.keys = inputs.keys.copy()
@@ -36,7 +36,7 @@ class KeySortOracle(Oracle):
         return self._sorted[equal_zeros]
 
     def check(self, algorithm: Any) -> str | None:
-        """Check every key, and every value: of equal keys, as a set where unstable."""
+        """Check every key and value; if unstable, the values of equal keys as a set."""
         answer, download = self.answer_of(algorithm, SortedKeys), algorithm.download
         keys, values = self.sorted(algorithm.equal_zeros)
         found_values = None if answer.values is None else download(answer.values)
@@ -56,9 +56,9 @@ def check_sorted_keys(
     equal_zeros: bool = False,
     segment: NDArray[np.int64] | None = None,
 ) -> str | None:
-    """Compare sorted keys, and their values, with those expected of a stable sort.
+    """Compare sorted keys and values with those of a stable sort.
 
-    segment: of each place, where keys were sorted in segments.
+    segment: the segment of each position, if keys were sorted in segments.
     """
     if found_keys.shape != keys.shape or found_keys.itemsize != keys.itemsize:
         return f"{found_keys.shape} keys of {found_keys.dtype}, expected {keys.shape} {keys.dtype}"
@@ -88,7 +88,7 @@ def check_sorted_keys(
 
 
 def _tied(ranks: NDArray[Any], segment: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Return the places of sorted keys that equal the key before or behind, in their segment."""
+    """Return the positions of sorted keys equal to a neighbouring key in their segment."""
     same = ranks[1:] == ranks[:-1]
     if segment is not None:
         same &= segment[1:] == segment[:-1]
@@ -96,10 +96,10 @@ def _tied(ranks: NDArray[Any], segment: NDArray[np.int64] | None) -> NDArray[np.
 
 
 def stable_order(bits: NDArray[Any]) -> NDArray[np.integer[Any]]:
-    """Return the order that sorts unsigned integers and keeps equal ones as they stand.
+    """Return the stable argsort of unsigned integers.
 
-    Keys of 32 bits are sorted with their places behind them: NumPy sorts 64 bits in half the time
-    in which it finds the stable order of 32.
+    32-bit keys are sorted as 64-bit (key, index): NumPy does this in half the time of a stable
+    argsort of 32 bits.
     """
     if bits.itemsize != 4 or len(bits) >= 2**32:
         return np.argsort(bits, kind="stable")

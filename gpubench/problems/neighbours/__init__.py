@@ -7,7 +7,7 @@ STANDS_ON = ("particles",)
 
 
 class NeighbourSearchProblem(Problem):
-    """Find neighbours, from positions on."""
+    """Find neighbours, starting from positions."""
 
     name = "neighbour-search"
     takes = Particles
@@ -18,7 +18,7 @@ class NeighbourSearchProblem(Problem):
 
 
 class NeighbourQueryProblem(Problem):
-    """Find neighbours in a cell list that is there."""
+    """Find neighbours in a given cell list."""
 
     name = "neighbour-query"
     takes = Particles
@@ -28,7 +28,7 @@ class NeighbourQueryProblem(Problem):
 
 
 class UnboundedQueryProblem(Problem):
-    """Find neighbours in a hash grid that is there."""
+    """Find neighbours in a given hash grid."""
 
     name = "unbounded-query"
     takes = Particles

@@ -1,4 +1,4 @@
-"""Inputs on which every search for neighbours must be right."""
+"""Test inputs of neighbour searches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gpubench.problems.particles.inputs import ParticleSet, from_positions, make
 def _near_the_cutoff() -> ParticleSet:
     """Draw 400 separate pairs, across a periodic wall and within rounding of the cutoff.
 
-    Either answer is right for such a pair, but it must be the same from both of its sides.
+    Either answer is accepted for such a pair, but both its sides must agree.
     """
     grid = Grid((9, 40, 40), (0.3, 0.0, 0.0), (6.3, 28.0, 28.0), (True, False, False))
     cutoff = min(grid.cell_size)
@@ -47,7 +47,7 @@ def _near_the_cutoff() -> ParticleSet:
 
 
 def _across_three_cells() -> ParticleSet:
-    """Return pairs whose images are just nearer than the cutoff, at the walls of three cells."""
+    """Return pairs whose images are just inside the cutoff, at the walls of three cells."""
     near = [0.999999, 0.9999, 0.5, 1e-6, 1.0, 1.000001, 1.9999995]
     pairs = [((x + 0.9999994 * side) % 3, x) for x in near for side in (-1, 1)]
     lines = [(x, 0.4 + along, 1.5) for along, pair in enumerate(pairs) for x in pair]
@@ -74,7 +74,7 @@ def _query_own() -> list[Case]:
 
 
 def _search_own() -> list[Case]:
-    """Return what updates find: particles that moved, once and again."""
+    """Return cases for updates: particles that moved, once and repeatedly."""
     box, torus = cube(4), cube(5, PERIODIC)
     return [
         Case("nothing moved", lambda: after_move(make(500, box), 0)),
@@ -102,10 +102,10 @@ def unbounded_query_cases() -> list[Case]:
 
 
 def large_searches() -> list[Case]:
-    """Return more particles than float32 counts, about one in a cell."""
+    """Return more than 2^24 particles, about one per cell."""
     return large_sets(Grid.with_count(2**24))
 
 
 def search_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield particles, after moves for an update."""
+    """Yield particles; for an update, after moves."""
     yield from (moved_samples if form == "update" else samples)(algorithm, form)

@@ -1,4 +1,4 @@
-"""Finding neighbours: what a search is given and must answer."""
+"""Contract of neighbour searches: the input and the answer of algorithms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Neighbours:
     """Neighbours strictly nearer than the cutoff, each pair from both sides, no self-pairs.
 
     counts: int32, shape (particles,), by particle id.
-    offsets: int64, shape (particles + 1,), exclusive sum of the counts, or None.
+    offsets: int64, shape (particles + 1,), exclusive prefix sum of the counts, or None.
     neighbours: int32, shape (offsets[-1],), particle ids, or None; unordered within a row.
     """
 
@@ -37,16 +37,16 @@ class Neighbours:
 
 
 class NeighbourSearch(ParticleAlgorithm):
-    """An algorithm from positions to neighbours; a form begins with the name of its task (TASKS).
+    """A search from positions to neighbours; a form begins with the name of its task (TASKS).
 
     Neighbours are strictly nearer than `cutoff`, the reach of the grid (by default the shortest
     edge of its cells), each pair appears from both sides, and no particle is its own neighbour.
-    Nothing else about the grid's cells matters: a search may divide space as it likes.
+    The grid's cells do not matter otherwise: a search may divide space in any way.
 
-    One launch of an `update` goes to the newest state of the particles and back, as those of
-    `CellListUpdate` do; all other tasks start from the positions of the newest state.
+    One launch of an `update` goes to the newest state of the particles and back, as for
+    `CellListUpdate`; all other tasks start from the positions of the newest state.
 
-    finds_images: whether it looks across periodic walls; a search that does not refuses such grids.
+    finds_images: whether it supports periodic boxes; a search that does not refuses such grids.
     tests_all_pairs: whether its work grows with the square of the number of particles.
     """
 
@@ -72,23 +72,23 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task, which says what the answer is; of `build`, the kind of structure."""
+        """Return the task, which determines the answer; for `build`, the kind of structure."""
         task = task_of(form)
         return task, cls.structure() if task == "build" else None
 
     @classmethod
     def structure(cls) -> str:
-        """Return what kind of structure `build` makes; only alike ones are compared.
+        """Return the kind of structure that `build` makes; only equal kinds are compared.
 
-        By default it is like no other: what it is worth shows in the tasks that query it.
+        By default it differs from all others, and compares only in tasks that query it.
         """
         return cls.name
 
     @property
     def answer(self) -> Neighbours:
-        """What the last launch found; for `build`, what a query finds in the structure.
+        """The neighbours of the last launch; for `build`, those of a query of the structure.
 
-        An update has ended in the oldest state.
+        An update ends in the oldest state.
         """
         return self.neighbours()
 
@@ -106,12 +106,12 @@ class NeighbourSearch(ParticleAlgorithm):
         super().poison()
 
     def move_to(self, state: int) -> None:
-        """Update the structure to a state of the input, 0 for the oldest, and count."""
+        """Update the structure to a state of the input, 0 for the oldest, and count neighbours."""
         raise NotImplementedError(f"{self.name} updates nothing")
 
 
 class HostSearch(HostWork, NeighbourSearch):
-    """A neighbour search that works on the host, beside the device whose events time it.
+    """A neighbour search on the host, timed by events of the device.
 
     xyz: float32, shape (particles, 3), the loaded positions.
     """

@@ -1,4 +1,4 @@
-"""Right answers to searches and queries."""
+"""Oracles of neighbour searches and queries."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gpubench.problems.particles.inputs import ParticleSet
 
 
 class NeighbourQueryOracle(Oracle):
-    """Check neighbour counts, and the neighbours where an algorithm lists them.
+    """Check neighbour counts, and the neighbours if an algorithm lists them.
 
-    The pairs of a cutoff are found once, at the first check that asks for it.
+    The pairs within a cutoff are found once, at the first check that needs them.
 
-    pairs: what finds them.
+    pairs: makes the oracle of the pairs.
     """
 
     pairs: ClassVar[Callable[..., NeighbourOracle | SampledNeighbourOracle]] = NeighbourOracle
@@ -42,7 +42,7 @@ class NeighbourQueryOracle(Oracle):
         if cutoff not in self._pairs:
             self._pairs[cutoff] = self.pairs(self.positions, self.grid, cutoff, self.exact)
         pairs, counts = self._pairs[cutoff], download(answer.counts)
-        # A list is long: where its counts are wrong, it stays where it is.
+        # A list is long: it is downloaded only if its counts are correct.
         problem = pairs.check_counts(counts)
         if problem or answer.offsets is None or answer.neighbours is None:
             return problem
@@ -57,7 +57,7 @@ class NeighbourSearchOracle(Oracle):
         self.states = [*(_before(state, exact) for state in before), SearchOracle(newest, exact)]
 
     def check(self, algorithm: Any) -> str | None:
-        """Check the neighbours in the state that a launch ends in; an update, in all of them."""
+        """Check the neighbours in the final state of a launch; for an update, in all states."""
         if algorithm.task != "update":
             return self.states[-1].check(algorithm)
         if problem := self.states[0].check(algorithm):
@@ -70,14 +70,14 @@ class NeighbourSearchOracle(Oracle):
         return None
 
     def poison(self, algorithm: Any) -> None:
-        """Overwrite the answer; an update must also begin in the state that it does not end in."""
+        """Overwrite the answer; an update is also moved out of its final state."""
         if algorithm.task == "update":
             algorithm.move_to(len(self.states) - 1)
         algorithm.poison()
 
 
 class SearchOracle(NeighbourQueryOracle):
-    """As the oracle above; an input with many pairs is checked in samples of its particles."""
+    """NeighbourSearchOracle that checks only samples of inputs with many pairs."""
 
     pairs = staticmethod(neighbour_oracle)
 
@@ -86,7 +86,7 @@ _kept: dict[tuple[str, bool], SearchOracle] = {}
 
 
 def _before(state: ParticleSet, exact: bool) -> SearchOracle:
-    """Return the oracle of a state from which particles move, in one input after another."""
+    """Return the oracle of an earlier state, shared by the inputs that move from it."""
     key = state.hash, exact
     if key not in _kept:
         _kept.clear()
@@ -97,7 +97,7 @@ def _before(state: ParticleSet, exact: bool) -> SearchOracle:
 class UnboundedQueryOracle(NeighbourQueryOracle):
     """Check the neighbours of particles in a world without a box.
 
-    Of the input's grid only the cell size counts; its particles may lie anywhere.
+    Only the cell size of the input's grid matters; its particles may be anywhere.
     """
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:

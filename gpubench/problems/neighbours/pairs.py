@@ -1,4 +1,4 @@
-"""The right neighbours: all pairs in float64, or a sample if there are too many."""
+"""The reference neighbours: all pairs in float64, or a sample if there are too many."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from gpubench.core.arrays import Ints, check_array, exclusive_sum, first_absent,
 from gpubench.core.grid import Grid
 from gpubench.problems.neighbours.rows import check_no_self, check_rows, row_sums
 
-# Up to so many particles, with so many candidates in their own cells, all pairs are listed.
+# Up to these numbers of particles and of candidates in their own cells, all pairs are listed.
 FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
-# Of an input with more of either: regions, particles in each at most, and pairs of these.
+# For larger inputs: regions, and maximum particles and pairs sampled in each.
 REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
-RECOUNTED = 8  # of the particles whose counts differ between two answers
-MOST_RIGHT = 4  # lists whose rows are kept, as sums, to compare others with
+RECOUNTED = 8  # of the particles whose counts differ in two answers
+MOST_RIGHT = 4  # correct lists whose row sums are kept for comparison
 
 
 class NeighbourOracle:
     """The pairs of particles strictly nearer than the cutoff, by SciPy's cKDTree in float64.
 
-    positions: float32, shape (particles, 4). A periodic axis counts the nearest image, which
-    is the only one within the cutoff as long as the axis is longer than twice the cutoff.
-    grid: the box; None for a world without one, where nothing is taken from positions but
-    differences.
+    positions: float32, shape (particles, 4). Along periodic axes the nearest image counts, the only
+    one within the cutoff if the axis is longer than twice the cutoff.
+    grid: the box; None for a world without one, where only differences of positions matter.
 
-    An algorithm works in float32, so a pair may go either way when its distance is within
+    An algorithm works in float32, so either answer is accepted for a pair whose distance is within
     `tolerance` of the cutoff. With `exact` the tolerance is zero: for inputs whose coordinates
     and distances float32 represents exactly.
     """
@@ -48,13 +47,13 @@ class NeighbourOracle:
         periodic = grid.periodic if grid else (False,) * 3
         self.tolerance = _tolerance(positions, grid, cutoff, exact)
 
-        self._boxsize = np.where(periodic, size, 0.0)  # 0 where open, as cKDTree has it
+        self._boxsize = np.where(periodic, size, 0.0)  # 0 if open, as in cKDTree
         if grid:
             self._xyz = _in_box(positions, grid)
         else:
             self._xyz = positions[:, :3].astype(np.float64)
         reach = cutoff + self.tolerance
-        # The tree includes the radius itself, and rounds: take a little more, then select.
+        # The tree includes the radius itself, and rounds: query slightly more, then select.
         tree = _tree(self._xyz, self._boxsize)
         pairs = tree.query_pairs(reach * (1 + 1e-9), output_type="ndarray")
         squared = self._squared_distance(pairs[:, 0], pairs[:, 1])
@@ -96,9 +95,9 @@ class NeighbourOracle:
     def _check_some(
         self, rows: NDArray[np.intp], counts: Ints, offsets: Ints, neighbours: Ints
     ) -> str | None:
-        """Check rows pair by pair; all others list every pair that is allowed."""
+        """Check rows pair by pair; all other rows list every permitted pair."""
         n, lengths = self.particles, counts[rows]
-        # Where each entry is: in its row, from where that begins.
+        # The position of each entry: row start plus offset in the row.
         place = np.arange(lengths.sum()) + np.repeat(
             offsets[rows] - exclusive_sum(lengths)[:-1], lengths
         )
@@ -125,13 +124,13 @@ class NeighbourOracle:
 
     @cached_property
     def _least_and_most(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many neighbours each particle must have, and may."""
+        """The minimum and maximum number of neighbours of each particle."""
         least = np.bincount(self._allowed[self._required].ravel(), minlength=self.particles)
         return least, np.bincount(self._allowed.ravel(), minlength=self.particles)
 
     @cached_property
     def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """A random number for each particle, and its sum over all that are allowed in a row."""
+        """A random number for each particle, and its sum over the permitted part of each row."""
         weights = _random_words(np.random.default_rng(self.particles), self.particles)
         sums = np.zeros(self.particles, np.uint64)
         for row, column in (self._allowed.T, self._allowed.T[::-1]):
@@ -139,7 +138,7 @@ class NeighbourOracle:
         return weights, sums
 
     def _ordered_pairs(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the pairs of some rows that are allowed, and those required, as sorted numbers."""
+        """Return the permitted and the required pairs of some rows, as sorted numbers."""
         wanted = np.zeros(self.particles, np.bool_)
         wanted[rows] = True
 
@@ -172,7 +171,7 @@ class NeighbourOracle:
 def _tolerance(
     positions: NDArray[np.float32], grid: Grid | None, cutoff: float, exact: bool
 ) -> float:
-    """Return the largest error of a distance computed in float32, including that of its cells."""
+    """Return the error bound of a distance computed in float32, including that of cells."""
     if exact:
         return 0.0
     # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
@@ -180,8 +179,8 @@ def _tolerance(
     #   most 5 u scale each (low, subtraction, inverse, product), so 10 u scale together;
     # - a distance errs by 3 u scale along an axis (difference, edge, image), so by
     #   3 sqrt(3) u scale, and its square and that of the cutoff by less than 4 u scale.
-    # 16 u scale covers either. Without a box cells are exact, differences of positions are
-    # rounded once, and what is compared is of the size of the cutoff.
+    # 16 u scale covers either. Without a box cells are exact, differences of positions are rounded
+    # once, and the compared values are of the order of the cutoff.
     scale = cutoff
     if grid:
         low, size = np.asarray(grid.low), np.asarray(grid.size)
@@ -197,7 +196,7 @@ def _random_words(rng: np.random.Generator, particles: int) -> NDArray[np.uint64
 def neighbour_oracle(
     positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
 ) -> NeighbourOracle | SampledNeighbourOracle:
-    """Return the oracle of all pairs if they are few enough, otherwise that of samples."""
+    """Return the oracle of all pairs if they are few enough, else that of samples."""
     if len(positions) <= FULL_PARTICLES:
         inside = np.bincount(grid.cell_ids(positions), minlength=1).astype(np.float64)
         if float((inside**2).sum()) <= FULL_CANDIDATES:
@@ -207,10 +206,10 @@ def neighbour_oracle(
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some particles, and all that may be their neighbours.
+    """Some particles, and all their possible neighbours.
 
-    queries: int64, the particles asked about, sorted. allowed, required: both sides' numbers
-        row * particles + neighbour of their pairs, sorted, as in NeighbourOracle.
+    queries: int64, the sampled particles, sorted. allowed, required: their pairs as sorted numbers
+        row * particles + neighbour, as in NeighbourOracle.
     """
 
     queries: NDArray[np.int64]
@@ -221,14 +220,13 @@ class _Sample:
 
 
 class SampledNeighbourOracle:
-    """As NeighbourOracle, where all pairs are too many to list: exact in places, sums everywhere.
+    """NeighbourOracle for too many pairs to list: exact in samples, sums everywhere.
 
-    In regions about two corners of the box, about the first and the last particle, and about some
-    that are drawn at random, neighbours are those that SciPy finds in float64, for up to SAMPLES
-    particles in each (fewer where these have over SAMPLED_PAIRS neighbours). Of all particles it is
-    checked that pairs have two sides: counts add up to an even number; weighted with random
-    numbers, what rows list adds up to the same from either side. Where two answers differ in a
-    count, a recount of some such particles says which of them is wrong.
+    In regions around two corners of the box, the first and the last particle, and some random ones,
+    neighbours are compared with SciPy's in float64, for up to SAMPLES particles in each (fewer if
+    these have over SAMPLED_PAIRS neighbours). For all particles, pairs are checked to be symmetric:
+    counts add up to an even number, and randomly weighted sums over rows agree from both sides. If
+    two answers differ in a count, recounting some such particles decides which is wrong.
     """
 
     def __init__(
@@ -249,7 +247,7 @@ class SampledNeighbourOracle:
 
     @cached_property
     def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Two random numbers for each particle, which only lists need."""
+        """Two random numbers for each particle, needed only for lists."""
         rng = np.random.default_rng((self.particles, 1))
         return _random_words(rng, self.particles), _random_words(rng, self.particles)
 
@@ -262,7 +260,7 @@ class SampledNeighbourOracle:
         if len(queries) > SAMPLES:
             queries = np.sort(rng.choice(queries, SAMPLES, replace=False))
         tree, reach = self._tree(near), self.cutoff + self.tolerance
-        # Of crowded particles, as many as have so many neighbours together.
+        # In crowded regions, as many particles as have SAMPLED_PAIRS neighbours in total.
         asked = _in_box(self._positions[queries], self._grid)
         there = tree.query_ball_point(asked, reach, return_length=True, workers=-1)
         few = np.sort(rng.permutation(len(queries))[: _fitting(there, SAMPLED_PAIRS)])
@@ -271,7 +269,7 @@ class SampledNeighbourOracle:
     def _near(
         self, place: NDArray[np.float32], half: float
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the particles in a cube or within reach of it, and which are inside."""
+        """Return the particles in a cube or within reach of it, and which of them are inside."""
         reach = half + 1.001 * (self.cutoff + self.tolerance)
         near = self._within(place, 0, reach)
         inside = np.ones(len(near), np.bool_)
@@ -282,7 +280,7 @@ class SampledNeighbourOracle:
         return near, inside
 
     def _within(self, place: NDArray[np.float32], axis: int, reach: float) -> NDArray[np.intp]:
-        """Return all particles within reach of a position along one axis."""
+        """Return all particles within `reach` of a position along one axis."""
         along = self._positions[:, axis]
 
         def part(begin: int, end: int) -> NDArray[np.intp]:
@@ -293,7 +291,7 @@ class SampledNeighbourOracle:
     def _apart(
         self, along: NDArray[np.float32], place: NDArray[np.float32], axis: int
     ) -> NDArray[np.float32]:
-        """Return how far coordinates are from those of a position, across a periodic edge too."""
+        """Return the distances of coordinates from a position's, also across a periodic edge."""
         apart: NDArray[np.float32] = along - place[axis]
         if self._grid.periodic[axis]:
             size = np.float32(self._grid.size[axis])
@@ -307,7 +305,7 @@ class SampledNeighbourOracle:
     def _neighbours_of(
         self, queries: NDArray[np.intp], near: NDArray[np.intp], tree: cKDTree
     ) -> _Sample:
-        """Find the neighbours of some particles among those near them, whose tree is given."""
+        """Find the neighbours of some particles among nearby ones, given their tree."""
         reach, n = self.cutoff + self.tolerance, self.particles
         boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
         asked = _in_box(self._positions[queries], self._grid)
@@ -336,7 +334,7 @@ class SampledNeighbourOracle:
         return self._check_sums(counts) or self._check_against_another(counts)
 
     def _check_sums(self, counts: Ints) -> str | None:
-        """Check the counts of the samples, and that pairs have two sides."""
+        """Check the counts of the samples, and that pairs are symmetric."""
         if problem := check_array("counts", counts, (self.particles,), np.int32):
             return problem
         for sample in self._samples:
@@ -347,10 +345,10 @@ class SampledNeighbourOracle:
         return None
 
     def _check_against_another(self, counts: Ints) -> str | None:
-        """Where counts differ from those of another answer, recount to find the wrong answer.
+        """If counts differ from those of another answer, recount to find the wrong one.
 
-        Of the particles that differ, RECOUNTED are looked at; pairs within rounding of the cutoff
-        are of either answer.
+        RECOUNTED of the differing particles are checked; either answer is accepted for pairs within
+        rounding of the cutoff.
         """
         if self._counts is None:
             self._counts = counts.copy()
@@ -364,7 +362,7 @@ class SampledNeighbourOracle:
             if problem := _check_sampled(sample, counts):
                 return problem
             if _check_sampled(sample, self._counts):
-                # It was the other that is wrong there, as its next check will find.
+                # The other answer is wrong there, as its next check will find.
                 self._counts = counts.copy()
                 return None
         return None
@@ -372,7 +370,7 @@ class SampledNeighbourOracle:
     def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
         """Check the neighbours of each particle; see NeighbourOracle.
 
-        A list whose rows are those of another that was right is right, in whatever order.
+        A list is correct if its rows equal those of a correct list, in any order.
         """
         if problem := check_rows(self.particles, counts, offsets, neighbours):
             return problem
@@ -382,7 +380,7 @@ class SampledNeighbourOracle:
             problem = check_no_self(counts, offsets, neighbours) or self._check_sums(counts)
             if problem or (problem := self._check_samples(counts, offsets, neighbours)):
                 return problem
-            # Each pair (i, j) adds a_i b_j - b_i a_j, which its other side takes back, modulo 2^64.
+            # Each pair (i, j) adds a_i b_j - b_i a_j, which (j, i) cancels, modulo 2^64.
             sums_a = row_sums(offsets, neighbours, a)
             if int((a * sums_b - b * sums_a).sum(dtype=np.uint64)):
                 return "some particle has a neighbour that does not have it"
@@ -407,7 +405,7 @@ class SampledNeighbourOracle:
 
 
 def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
-    """Check how many neighbours the particles of a sample have."""
+    """Check the number of neighbours of the particles of a sample."""
     found = counts[sample.queries]
     if (k := first_true((found < sample.least) | (found > sample.most))) is None:
         return None
@@ -417,20 +415,20 @@ def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
 
 
 def _fitting(lengths: NDArray[np.int64], total: int) -> int:
-    """Return how many of rows of about these lengths have `total` entries together, at least 1."""
+    """Return the number of rows of these typical lengths with `total` entries, at least 1."""
     return (
         min(len(lengths), 1 + int(total / max(1.0, float(np.mean(lengths))))) if len(lengths) else 0
     )
 
 
 def _tree(xyz: NDArray[np.float64], boxsize: NDArray[np.float64]) -> cKDTree:
-    """Return a tree of points in a box that is 0 long along open axes."""
-    # Without any that repeats, a search takes half the time.
+    """Return a tree of points in a box; boxsize is 0 along open axes."""
+    # Without periodic axes, a search takes half the time.
     return cKDTree(xyz, boxsize=boxsize if boxsize.any() else None)
 
 
 def _in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:
-    """Return coordinates from the corner of the box, wrapped where it repeats, float64."""
+    """Return float64 coordinates from the corner of the box, wrapped along periodic axes."""
     return np.stack([_along(positions, grid, axis) for axis in range(3)], axis=1)
 
 

@@ -1,8 +1,8 @@
-"""Lists of neighbours as rows: their shape and range, and sums that tell rows apart.
+"""Neighbour lists as rows: checks of shape and range, and hashes of rows.
 
-A list is long, and its rows may come in any order. The sum of random 64-bit weights over a row,
-modulo 2^64, does not depend on the order, and is another for another row but with a probability of
-2^-63 or less: so lists need not be sorted to be compared.
+Lists are long, and their rows unordered. The sum of random 64-bit weights over a row, modulo 2^64,
+does not depend on the order, and is equal for different rows with a probability of at most 2^-63:
+so lists can be compared without sorting.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpubench.base.threads import Result, between
 from gpubench.core.arrays import Ints, check_array, check_range, exclusive_sum, first_true
 
-ENTRIES = 2**18  # of a list that one thread looks at, at a time: they stay in its cache
+ENTRIES = 2**18  # of a list that a thread checks at a time, to stay in its cache
 
 
 def check_rows(particles: int, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
@@ -43,7 +43,7 @@ def check_rows(particles: int, counts: Ints, offsets: Ints, neighbours: Ints) ->
 
 
 def check_no_self(counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
-    """Check that no particle is its own neighbour, in rows that `check_rows` let pass."""
+    """Check that no particle is its own neighbour, in rows that passed `check_rows`."""
 
     def first(begin: int, end: int) -> int | None:
         own = np.repeat(np.arange(begin, end, dtype=np.int32), counts[begin:end])
@@ -69,7 +69,7 @@ def row_sums(offsets: Ints, neighbours: Ints, weights: NDArray[np.uint64]) -> ND
 
 
 def in_parts(work: Callable[[int, int], Result], offsets: Ints) -> list[Result]:
-    """Call `work` with the first row and the end of parts of a list, in threads; all its rows."""
+    """Call `work`, in threads, with the first and the end row of each part of a list."""
     rows = len(offsets) - 1
     cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], ENTRIES))
     return between(np.unique([0, *cuts, rows]).tolist(), work)

@@ -1,4 +1,4 @@
-"""The tasks of neighbour searches, and the forms that do them."""
+"""The tasks of neighbour searches, and their forms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpubench.core.algorithm import BACKENDS, Form
 
-# Equal work for all that do a task, from positions on.
+# Each task is the same work for all searches, starting from positions.
 TASKS = {
     "build": "build the structure in which neighbours are found",
     "count": "build, then count the neighbours of each particle",
@@ -19,7 +19,7 @@ COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
 
 
 def forms_for(task: str, forms: Mapping[str, Form], backend: str) -> list[str]:
-    """Return those forms of a neighbour search that do a task and need no other back end."""
+    """Return the forms of a neighbour search for a task that run on a back end."""
     others = BACKENDS - {backend}
     return [
         name for name, form in forms.items() if task_of(name) == task and not form.requires & others

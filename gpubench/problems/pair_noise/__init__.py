@@ -5,7 +5,7 @@ from gpubench.problems.pair_noise.axes import Pairs
 
 
 class PairNoiseProblem(Problem):
-    """Draw the random number of each pair of particles, the same from either side."""
+    """Draw a symmetric random number for each pair of particles."""
 
     name = "pair-noise"
     takes = Pairs

@@ -11,7 +11,7 @@ MAX_PAIRS = 2**31 - 1
 
 @dataclass(frozen=True)
 class Pairs(Recipe):
-    """Pairs of particles whose random numbers are wanted; see inputs.PairSet."""
+    """Pairs of particles that need random numbers; see inputs.PairSet."""
 
     kind, size_axis, named_by = "pairs", "pairs", "pairs"
 
@@ -21,15 +21,15 @@ class Pairs(Recipe):
 
     @property
     def title(self) -> str:
-        """Their number."""
+        """The number of pairs."""
         return f"{self.pairs:,} pairs"
 
     @property
     def host_bytes(self) -> int:
-        """Ids, and the numbers of several steps, drawn by an algorithm and by each oracle."""
+        """Ids, and the random numbers of several steps, from an algorithm and from each oracle."""
         return self.pairs * 180
 
     @property
     def device_bytes(self) -> int:
-        """Ids, and the numbers of one step."""
+        """Ids, and the random numbers of one step."""
         return self.pairs * 12

@@ -1,4 +1,4 @@
-"""Random numbers for pairs of particles: what a generator is given and must answer."""
+"""Contract of pair noise: the input and the answer of generators."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ if TYPE_CHECKING:
 class Noise:
     """Random numbers for pairs of particles, uniform from -1 to 1.
 
-    values: float32, shape (steps, pairs), those of successive steps.
+    values: float32, shape (steps, pairs), for successive steps.
     """
 
     values: Any
 
 
 class PairNoise(Algorithm):
-    """A generator of the random number that belongs to a pair of particles in a step.
+    """A generator of one random number per pair of particles and step.
 
-    It depends on both ids, the step and the key, and is the same from either side of the pair. One
-    launch draws it for each pair in `launches` successive steps; as with any work that a launch
-    does several times, the time reported is of one.
+    The number depends on both ids, the step and the key, and is symmetric in the ids. One launch
+    draws it for each pair in `launches` successive steps; the reported time is per step.
 
-    generator: which of `physics.noise.GENERATORS` it is, bit for bit.
+    generator: the equivalent in `physics.noise.GENERATORS`, bit for bit.
     """
 
     family: ClassVar[str] = "pair-noise"
@@ -55,9 +54,9 @@ class PairNoise(Algorithm):
     @property
     @abstractmethod
     def generator(self) -> str:
-        """The name of the generator that this form is."""
+        """The name of this form's generator."""
 
     @property
     @abstractmethod
     def answer(self) -> Noise:
-        """What the last launch drew, a row for each step; overwritten by the next."""
+        """The numbers of the last launch, a row per step; overwritten by the next."""

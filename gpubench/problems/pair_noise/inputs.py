@@ -1,4 +1,4 @@
-"""Pairs of particles whose random numbers are wanted: seeded."""
+"""Random pairs of particles that need random numbers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gpubench.problems.pair_noise.axes import MAX_PAIRS, Pairs
 
 @dataclass(frozen=True, eq=False)
 class PairSet:
-    """Pairs of particles whose random numbers are wanted from a step on.
+    """Pairs of particles that need random numbers, starting at a step.
 
-    i, j: int32, shape (pairs,), the ids of both, in any order.
-    step, key: what the numbers depend on besides, 64 bits each; the key is the simulation's seed.
+    i, j: int32, shape (pairs,), the two ids, in any order.
+    step, key: further inputs of the generator, 64 bits each; the key is the simulation's seed.
     """
 
     i: NDArray[np.int32]
@@ -41,7 +41,7 @@ class PairSet:
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for these pairs takes."""
+        """The constructor arguments of algorithms for these pairs."""
         return {"pairs": self.pairs}
 
     @cached_property
@@ -53,14 +53,14 @@ class PairSet:
         return digest.hexdigest()[:16]
 
 
-PARTNERS = 16  # of a particle, among the pairs that `make_pairs` draws
+PARTNERS = 16  # per particle, in `make_pairs`
 
 
 def make_pairs(pairs: int, seed: int = 0) -> PairSet:
-    """Draw pairs as a simulation has them: every particle with the next 16 by id.
+    """Draw pairs as in a simulation: every particle with the next 16 by id.
 
-    Successive ids are the hardest that a generator is given, and pairs that follow each other
-    share a particle. Drawn are the first id, which particle of a pair comes first, step and key.
+    Successive ids are the hardest input of a generator, and successive pairs share a particle. The
+    first id, the order within each pair, step and key are random.
     Raises UserError for a bad number of pairs or seed.
     """
     if not 0 <= pairs <= MAX_PAIRS:

@@ -1,4 +1,4 @@
-"""Right random numbers of pairs, bit for bit."""
+"""The oracle of pair noise, bit for bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpubench.physics.noise import pair_noise
 from gpubench.problems.pair_noise.contract import Noise
 from gpubench.problems.pair_noise.inputs import PairSet
 
-NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
+NOISE_BLOCK = 2**14  # pairs computed together, to stay in cache
 
 
 def check_noise(
@@ -25,7 +25,7 @@ def check_noise(
 ) -> str | None:
     """Compare random numbers of pairs, bit for bit.
 
-    expected, found: float32, shape (steps, pairs), of the pairs (i, j) from `step` on.
+    expected, found: float32, shape (steps, pairs), for the pairs (i, j) from `step` on.
     """
     if problem := check_array("values", found, expected.shape, np.float32):
         return problem
@@ -61,7 +61,7 @@ def noise(
 
 
 class PairNoiseOracle(Oracle):
-    """Check the random numbers of pairs, bit for bit; those of a generator are drawn once."""
+    """Check the random numbers of pairs, bit for bit; the reference is computed once."""
 
     def __init__(self, inputs: PairSet, exact: bool = False) -> None:
         self.i, self.j = inputs.i.copy(), inputs.j.copy()
@@ -69,7 +69,7 @@ class PairNoiseOracle(Oracle):
         self._expected: dict[str, NDArray[np.float32]] = {}
 
     def check(self, algorithm: Any) -> str | None:
-        """Check the numbers of every pair in all steps of a launch."""
+        """Check the numbers of all pairs in all steps of a launch."""
         answer, name = self.answer_of(algorithm, Noise), algorithm.generator
         if name not in self._expected:
             self._expected[name] = noise(

@@ -1,1 +1,1 @@
-"""Particles in cells: a kind of input that several problems take; no problem of its own."""
+"""Particles in cells: a kind of input shared by several problems."""

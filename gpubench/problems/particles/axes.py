@@ -30,13 +30,13 @@ CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one
 # From least to most ordered.
 ORDERED = {"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"}
 
-# How many times as many neighbours a particle has as in a uniform distribution: the mean of the
-# squared density, which for the clusters depends on how many of them overlap.
+# The number of neighbours relative to a uniform distribution: the mean squared density, which for
+# clusters depends on their overlap.
 CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
 
 
 def check_move(particles: int, grid: Grid, moved: int | None, destination: str) -> None:
-    """Raise UserError where `move` could not move that many particles there."""
+    """Raise UserError if `move` cannot move that many particles to the destination."""
     if destination not in DESTINATIONS:
         raise UserError(f"no destination {destination!r}: one of {', '.join(DESTINATIONS)}")
     if (moved is None) != (destination == "step"):
@@ -54,13 +54,13 @@ def check_move(particles: int, grid: Grid, moved: int | None, destination: str) 
 
 @dataclass(frozen=True)
 class Particles(Recipe):
-    """Particles in the cells of a grid, and the particles before they moved, where they did.
+    """Particles in the cells of a grid, and if they moved, their earlier state.
 
-    moved: how many particles have gone to another cell, or None where none has or where
-        `destination` is "step", which decides for itself.
-    moved_fraction: another way to give `moved`, as a share of the particles, so that a sweep can
-        vary both; None as soon as the recipe is made.
-    destination: where they went, see inputs.move; None where nothing is moved.
+    moved: the number of particles that changed cells, or None if none did or if `destination` is
+        "step", which determines it.
+    moved_fraction: alternative to `moved`, as a fraction of the particles, for sweeps over the
+        number of particles; None once the recipe is constructed.
+    destination: where they moved, see inputs.move; None if nothing moved.
     """
 
     kind, size_axis, named_by = "particles", "particles", "particles"
@@ -128,7 +128,7 @@ class Particles(Recipe):
     def grid(self) -> Grid:
         """The cells that give `per_cell` particles each on average.
 
-        The box begins at the origin, but where its two sides are mirror images it lies about it.
+        The box begins at the origin, or is centred on it if its halves are mirror images.
         """
         from gpubench.core.grid import grid_for  # NumPy is slow to import
 
@@ -145,15 +145,15 @@ class Particles(Recipe):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Its axes, with the cells of the grid and the periodicity of each axis."""
+        """The axes, with the cells of the grid and the periodicity of each axis."""
         grid = self.grid
         found = super().identity | {"cells": list(grid.cells), "periodic": list(grid.periodic)}
-        del found["moved_fraction"]  # `moved` says it
+        del found["moved_fraction"]  # same as `moved`
         return found
 
     @property
     def neighbours(self) -> int:
-        """About how many neighbours all particles have together, nearer than a cell's edge."""
+        """Approximate total number of neighbours nearer than a cell's edge."""
         ball = 4 / 3 * math.pi * self.per_cell * CROWDING.get(self.distribution, 1)
         return round(self.particles * min(ball, self.particles))
 
@@ -164,7 +164,7 @@ class Particles(Recipe):
 
     @property
     def device_bytes(self) -> int:
-        """Positions, cell ids, and a list of them."""
-        # Position, cell id, link or rank; head. Of a second state, position and cell id.
+        """Positions, cell ids, and a cell list."""
+        # Position, cell id, link or rank; head. For a second state, position and cell id.
         second = 0 if self.destination is None else 16 + 4
         return self.particles * (16 + 4 + 4 + second) + self.grid.count * 4

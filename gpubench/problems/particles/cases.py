@@ -1,4 +1,4 @@
-"""Particles on which algorithms break: nothing, one, all in one place, walls, block sizes."""
+"""Edge cases of particles: none, one, all in one place, at walls, around block sizes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def cube(edge: int, periodic: Triple = OPEN) -> Grid:
 
 
 def given_positions(grid: Grid, positions: ArrayLike) -> Callable[[], ParticleSet]:
-    """Return what makes particles at given positions."""
+    """Return a function that makes particles at given positions."""
     return lambda: from_positions(np.asarray(positions, np.float32).reshape(-1, 3), grid)
 
 
 def lattice_points(grid: Grid, per_cell: int = 1, far_walls: bool = True) -> NDArray[np.float32]:
-    """Return the points of a lattice over the box, per_cell of them along each edge of a cell."""
+    """Return a lattice over the box, with per_cell points along each cell edge."""
     axes = [
         np.linspace(low, low + size, n * per_cell + 1)[: None if far_walls else -1]
         for low, size, n in zip(grid.low, grid.size, grid.cells, strict=True)
@@ -72,7 +72,7 @@ def _edges() -> list[Case]:
     return [
         Case("on cell corners", given_positions(box, corners), exact=True),
         Case("on cell corners, periodic", given_positions(torus, corners), exact=True),
-        # Wrapping by rounded arithmetic can leave a particle at the far wall of a periodic box.
+        # Rounding in a wrap can leave a particle at the far wall of a periodic box.
         Case(
             "on the far walls, periodic",
             lambda: ParticleSet(wall, torus, "given", "given", None),
@@ -138,7 +138,7 @@ def _random() -> list[Case]:
 
 
 def _anywhere(positions: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> ParticleSet:
-    """Take positions as they are, with a grid of which only the cell's edges mean anything."""
+    """Make particles at these positions, with a grid of which only the cell edges matter."""
     packed = np.zeros((len(np.asarray(positions)), 4), np.float32)
     packed[:, :3] = positions
     edges = (float(cell[0]), float(cell[1]), float(cell[2]))
@@ -146,29 +146,29 @@ def _anywhere(positions: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> 
 
 
 def _far_away(*places: tuple[float, float, float], cell: float = 1.0) -> ParticleSet:
-    """Draw 300 particles in 5^3 cells about each place."""
+    """Draw 300 particles in 5^3 cells around each place."""
     about = np.random.default_rng(8).uniform(-2.5, 2.5, (len(places), 300, 3))
     points = cell * about + np.asarray(places)[:, None]
     return _anywhere(points.reshape(-1, 3), (cell,) * 3)
 
 
 def _with_one_far_away(distance: float) -> ParticleSet:
-    """Draw particles about the origin, and one that stretches the world to its side."""
+    """Draw particles around the origin, and one far away that extends the world."""
     near = np.random.default_rng(9).uniform(-3, 3, (500, 3))
     return _anywhere([*near, [distance, 0.5, -distance]])
 
 
 def _along_all_axes(coordinates: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> ParticleSet:
-    """Return the lattice of which these are the coordinates along every axis."""
+    """Return the lattice with these coordinates along every axis."""
     along = np.asarray(coordinates, np.float32)
     points = np.stack(np.meshgrid(along, along, along), axis=-1).reshape(-1, 3)
     return _anywhere(points, cell)
 
 
 def _at_the_cutoff(place: float, cell: float) -> ParticleSet:
-    """Draw 300 separate pairs within rounding of the cutoff, all at a distance from the origin.
+    """Draw 300 separate pairs within rounding of the cutoff, all far from the origin.
 
-    Either answer is right for such a pair, but it must be the same from both of its sides.
+    Either answer is accepted for such a pair, but both its sides must agree.
     """
     rng = np.random.default_rng(12)
     first = np.full((300, 3), place, np.float32)
@@ -181,7 +181,7 @@ def _at_the_cutoff(place: float, cell: float) -> ParticleSet:
 
 
 def unbounded_cases() -> list[Case]:
-    """Return worlds that lie anywhere, as wide as float32 has them."""
+    """Return worlds at any position, up to the range of float32."""
     corners = np.arange(-3, 4, dtype=np.float32)
     centred = Grid((6, 8, 4), (-3.0, -4.0, -2.0), (6.0, 8.0, 4.0))
     last = 2.0**22 + np.array([-1, -0.5, 0, 0.5, 2, 2.0**40])
@@ -232,12 +232,12 @@ def unbounded_cases() -> list[Case]:
 def after_move(
     before: ParticleSet, moved: int | None = None, destination: str = "random", seed: int = 1
 ) -> ParticleSet:
-    """Move particles, all of them where no number is given."""
+    """Move particles, all of them by default."""
     return move(before, before.particles if moved is None else moved, destination, seed)
 
 
 def after_moves(start: ParticleSet, moves: int) -> ParticleSet:
-    """Move particles again and again: none, a few, many, all, to random and to next cells."""
+    """Move particles repeatedly: none, a few, many, all, to random and to adjacent cells."""
     n = start.particles
     for seed in range(moves):
         moved = (0, 1, n // 50, n // 2, n)[seed % 5]
@@ -251,12 +251,12 @@ def particle_cases() -> list[Case]:
 
 
 def open_cases() -> list[Case]:
-    """Return those of them in open boxes."""
+    """Return the cases in open boxes."""
     return [case for case in particle_cases() if not any(case.make().made_for["grid"].periodic)]
 
 
 def large_sets(dense: Grid) -> list[Case]:
-    """Return more particles than float32 counts, in the given cells and in sparse ones."""
+    """Return more than 2^24 particles, in the given cells and in sparse ones."""
     sparse = Grid.with_count(2**25, PERIODIC)
     return [
         Case("2^24 + 1 particles", partial(make, 2**24 + 1, dense)),
@@ -273,7 +273,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
     box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
     long = Grid((40, 20, 1), (0.0,) * 3, (40.0, 20.0, 1.0))
     known = algorithm.defaults
-    # A chunk of the default size takes seconds, however few particles are in it.
+    # A chunk of the default size takes seconds, even with few particles.
     usual = {"chunk": 32} if "chunk" in known else {}
     yield make(300, torus), usual
     yield make(100, box, "clusters"), usual
@@ -284,7 +284,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
     yield make(0, box), {}
     for particles, cells in getattr(algorithm, "sample_sizes", ()):
         yield make(particles, Grid.with_count(cells), seed=1), {}
-    if "count_comparisons" in known:  # small chunks, with trees that take several launches
+    if "count_comparisons" in known:  # small chunks, with trees split in several launches
         yield make(140, torus, seed=1), {"chunk": 2, "count_comparisons": 1}
     if "threshold" in known:
         yield make(200, torus), {"parts": 3, "threshold": 50}
@@ -292,7 +292,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def moved_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield particles of which some, all or none have moved."""
+    """Yield particles of which some, all or none moved."""
     torus = Grid((5, 6, 7), (0.0,) * 3, (5.0, 6.0, 7.0), PERIODIC)
     box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
     yield move(make(400, torus), 150, "random"), {}
@@ -306,7 +306,7 @@ def moved_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def unbounded_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield particles about the origin and far from it, in many buckets and in few."""
+    """Yield particles near the origin and far from it, in many buckets and in few."""
     box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
     about = Grid((6, 6, 6), (-3.0,) * 3, (6.0,) * 3)
     far = Grid((4, 4, 4), (-1e5, 2e5, 3e4), (4.0,) * 3)

@@ -1,4 +1,4 @@
-"""What every algorithm over particles is made for."""
+"""The base class of algorithms over particles."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class ParticleAlgorithm(Algorithm):
-    """An algorithm over particles, made for their number and their grid.
+    """An algorithm over particles, constructed for their number and their grid.
 
-    sample_sizes: particles and cells of samples beside those of its problem, on which kernels run
-        that few particles do not need.
+    sample_sizes: (particles, cells) of additional samples, for kernels that small inputs do not
+        launch.
     """
 
     sample_sizes: ClassVar[Sequence[tuple[int, int]]] = ()

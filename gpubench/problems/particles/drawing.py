@@ -1,4 +1,4 @@
-"""Where particles lie and where they move, drawn by NumPy's generators."""
+"""Random positions and moves of particles, drawn by NumPy's generators."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gpubench.base.threads import over, stable_order, take
 from gpubench.core.grid import Grid
 
 CLUSTERS = 32
-CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, as a share of the box edge
-# A free surface, in heights of the box: where it lies on average, how high its waves are, and
-# the share of the particles that are spray above it.
+CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, relative to the box edge
+# A free surface, in box heights: its mean height, the amplitude of its waves, and the fraction of
+# particles that are spray above it.
 SURFACE = 0.4
 WAVES = 0.05
 SPRAY = 0.01
-DISPLACED = 0.01  # share of the particles that `nearly-sorted` swaps out of cell order
+DISPLACED = 0.01  # fraction of the particles that `nearly-sorted` swaps
 STEP = 0.02  # standard deviation of a simulation step along each axis, in cell edges
-MARGIN = 0.05  # of a cell's edge, which particles put into a cell keep from its walls
+MARGIN = 0.05  # distance from the walls, in cell edges, of particles placed in a cell
 
 
 def _uniform(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
@@ -28,8 +28,8 @@ def _uniform(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np
 
 
 def _lattice(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
-    # Particle i goes to cell i mod count; inside the cell to a site of the smallest sub-lattice
-    # that has a site for each, jittered by up to 40 % of the spacing to either side.
+    # Particle i goes to cell i mod count, to a site of the smallest sublattice with enough sites,
+    # jittered by up to 40 % of the spacing in each direction.
     index = np.arange(particles)
     cell, site = index % grid.count, index // grid.count
     sites = max(1, int(np.ceil((-(-particles // grid.count)) ** (1 / 3) - 1e-9)))
@@ -54,7 +54,7 @@ def _one_cell(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[n
 
 
 def _symmetric(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
-    # Multiples of 2^-24, as `random` draws them: so the mirror images are exact. The last eight
+    # Multiples of 2^-24, as drawn by `random`, so mirror images are exact. The last group of eight
     # may be incomplete.
     octant = rng.integers(1, 2**23, (-(-particles // 8), 3)).astype(np.float32) * 2.0**-24
     unit = np.repeat(octant, 8, axis=0)[:particles]
@@ -69,7 +69,7 @@ def _coincident(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray
 def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
     unit = rng.random((particles, 3), np.float32)
     spray = rng.choice(particles, round(SPRAY * particles), replace=False, shuffle=False)
-    # What is above the surface is, upside down, what is under the opposite waves.
+    # The region above the surface is the region under the opposite waves, upside down.
     drops = unit[spray]
     _under_waves(drops, 1 - SURFACE, -WAVES)
     drops[:, 2] = 1 - drops[:, 2]
@@ -79,15 +79,15 @@ def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArr
 
 
 def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> None:
-    """Take evenly spread points of the unit cube to points under a wavy surface, as even, in place.
+    """Map uniform points of the unit cube to uniform points under a wavy surface, in place.
 
     unit: float32, shape (particles, 3). mean, amplitude: of the surface's height along z.
     """
     height = abs(amplitude)
     unit[:, 2] *= mean
-    # The layer below the mean, as deep as the waves are high, becomes a layer twice as deep,
-    # about the mean. Half of its points lie above the surface: a crest is half a wave away from
-    # a trough of the same shape, so these go there, upside down.
+    # The layer of one amplitude below the mean is stretched to twice its depth, centred on the
+    # mean. Half of its points lie above the surface; as a crest is half a wave from a trough of the
+    # same shape, these move there, upside down.
     layer = np.flatnonzero(unit[:, 2] >= mean - height)
     x, y, z = unit[layer].T
     offset = 2 * (z - (mean - height)) - height
@@ -97,7 +97,7 @@ def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> No
 
 
 def _wave(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return a wave of length and amplitude 1, of two parabolas: the same bits on any machine.
+    """Return a wave of length and amplitude 1, from two parabolas: the same bits on any machine.
 
     Sines differ in their last bits from one processor to another.
     """
@@ -118,8 +118,8 @@ def take_step(rng: np.random.Generator, positions: NDArray[np.float32], grid: Gr
 def to_random_cells(
     rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
 ) -> NDArray[np.int64]:
-    """Return another cell for each particle, any of the box."""
-    # A draw among the other cells: those from the own one on are one further.
+    """Return a random other cell for each particle."""
+    # A draw among the other cells: numbers from the own cell on are shifted by one.
     target = rng.integers(0, max(1, grid.count - 1), len(cell_of))
     return target + (target >= cell_of)
 
@@ -127,13 +127,13 @@ def to_random_cells(
 def to_next_cells(
     rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
 ) -> NDArray[np.int64]:
-    """Return another cell for each particle, next to its own."""
-    # Along each axis a particle can stay, and go down or up where there is such a cell and the
-    # two are not the same. All combinations but staying along every axis are equally likely.
+    """Return a random adjacent cell for each particle."""
+    # Along each axis a particle can stay, or go down or up if these cells exist and differ. All
+    # combinations except staying along every axis are equally likely.
     start = np.unravel_index(cell_of, grid.cells, order="F")
     down, up = [], []
     for c, n, periodic in zip(start, grid.cells, grid.periodic, strict=True):
-        wraps = periodic and n > 2  # with two cells, down and up lead to the same one
+        wraps = periodic and n > 2  # with two cells, down and up are the same
         down.append((c > 0) | wraps)
         up.append((c < n - 1) | wraps)
     ways = [1 + d.astype(np.int64) + u for d, u in zip(down, up, strict=True)]
@@ -171,7 +171,7 @@ def _back_inside(unit: NDArray[Any], grid: Grid) -> NDArray[Any]:
     def part(begin: int, end: int) -> None:
         outside = unit[begin:end]
         wrapped = outside - np.floor(outside)
-        folded = np.abs(np.remainder(outside + 1, 2) - 1)  # a mirror at 0 and at 1
+        folded = np.abs(np.remainder(outside + 1, 2) - 1)  # reflect at 0 and at 1
         inside[begin:end] = np.where(grid.periodic, wrapped, folded)
 
     over(len(unit), part)
@@ -179,7 +179,7 @@ def _back_inside(unit: NDArray[Any], grid: Grid) -> NDArray[Any]:
 
 
 def in_the_box(unit: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
-    """Return coordinates in units of the box as positions in it, float32, shape (n, 4)."""
+    """Convert coordinates in units of the box to positions, float32, shape (n, 4)."""
     positions = np.zeros((len(unit), 4), np.float32)
     low, size = np.asarray(grid.low, np.float32), np.asarray(grid.size, np.float32)
 
@@ -194,8 +194,8 @@ def in_the_box(unit: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
 
 
 def keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:
-    """Put coordinates that rounding has pushed to a wall back inside, in place."""
-    # Rounding can push a coordinate up to the upper wall, where a periodic box starts again.
+    """Move coordinates that were rounded to a wall back inside, in place."""
+    # A coordinate can round to the upper wall, which is the lower wall in a periodic box.
     low = np.asarray(grid.low, np.float32)
     high = np.add(grid.low, grid.size).astype(np.float32)
     np.clip(positions[:, :3], low, np.nextafter(high, low), out=positions[:, :3])
@@ -204,7 +204,7 @@ def keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:
 def arrangement(
     rng: np.random.Generator, positions: NDArray[np.float32], grid: Grid, order: str
 ) -> NDArray[np.intp]:
-    """Return which particle comes when, in an order that is not random."""
+    """Return the permutation of particles for a non-random order."""
     particles = len(positions)
     if order == "morton":
         return stable_order(morton_codes(grid.coordinates(positions)))
@@ -241,7 +241,7 @@ def morton_codes(coordinates: NDArray[np.int32]) -> NDArray[np.uint64]:
     return codes
 
 
-# How positions of each distribution are drawn, in units of the box.
+# The generator of each distribution, in units of the box.
 SAMPLERS = {
     "uniform": _uniform,
     "lattice": _lattice,

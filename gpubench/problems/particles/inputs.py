@@ -1,7 +1,7 @@
-"""Particles in a box: seeded, given, and after they moved.
+"""Particles in a box: random, given, and after moves.
 
-Everything random comes from ``numpy.random.default_rng(seed)``; the same arguments give the
-same bytes on any machine, and ``hash`` names them.
+All randomness comes from ``numpy.random.default_rng(seed)``; the same arguments give the same bytes
+on any machine, identified by ``hash``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ParticleSet:
 
     @property
     def history(self) -> list[ParticleSet]:
-        """The states that the particles were in, oldest first, this one last."""
+        """All states of the particles, oldest first, this one last."""
         states = [self]
         while (before := states[-1].before) is not None:
             states.append(before)
@@ -81,7 +81,7 @@ class ParticleSet:
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for these particles takes."""
+        """The constructor arguments of algorithms for these particles."""
         return {"particles": self.particles, "grid": self.grid}
 
     @cached_property
@@ -98,7 +98,7 @@ class ParticleSet:
 def coordinates_of(positions: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return positions of shape (particles, 3) or (particles, 4) as float64, (particles, 3).
 
-    Raises UserError for another shape, what are no real numbers, NaN, infinity, or too many.
+    Raises UserError for other shapes, non-real types, NaN, infinity, or too many particles.
     """
     given = np.asarray(positions)
     if given.dtype.kind not in "fiu":
@@ -109,7 +109,7 @@ def coordinates_of(positions: NDArray[np.floating]) -> NDArray[np.float64]:
         )
     if len(given) > MAX_PARTICLES:
         raise UserError(f"{len(given)} particles are too many: at most {MAX_PARTICLES}")
-    with np.errstate(over="ignore"):  # of numbers longer than float64, which are infinite then
+    with np.errstate(over="ignore"):  # long doubles may become infinite
         xyz = given[:, :3].astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(xyz).all(axis=1))
     if len(bad):
@@ -123,9 +123,9 @@ def coordinates_of(positions: NDArray[np.floating]) -> NDArray[np.float64]:
 def from_positions(
     positions: NDArray[np.floating], grid: Grid, origin: Sequence[float] = (0.0, 0.0, 0.0)
 ) -> ParticleSet:
-    """Take a user's own positions, shape (particles, 3) or (particles, 4), in any float type.
+    """Make particles from a user's positions, shape (particles, 3 or 4), in any float type.
 
-    origin: where the grid's own coordinates begin; it is subtracted in float64.
+    origin: the origin of the grid's coordinates; it is subtracted in float64.
     Raises UserError as `coordinates_of` does, and for particles outside the box along an open axis.
     Along a periodic axis positions are wrapped into the box.
     """
@@ -145,7 +145,7 @@ def from_positions(
     packed = np.zeros((len(given), 4), np.float32)
     low = np.asarray(grid.low)
     placed = np.clip(xyz - np.asarray(origin), low, low + size).astype(np.float32)
-    # Rounding can carry a wrapped position to the far wall, where the box starts again.
+    # A wrapped position can round to the far wall, which is the near wall of the next image.
     at_end = np.asarray(grid.periodic) & (placed == (low + size).astype(np.float32))
     packed[:, :3] = np.where(at_end, low.astype(np.float32), placed)
     return ParticleSet(packed, grid, "given", "given", None)
@@ -156,12 +156,12 @@ def make(
 ) -> ParticleSet:
     """Draw a particle set.
 
-    Distributions: `uniform`; `lattice`, a jittered lattice with the same number in every cell
-    (to one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
-    `symmetric`, uniform in one octant of the box and mirrored at its three middle planes;
-    `free-surface`, a fluid that fills the box along z to 40 % of its height, with waves of 5 %
-    of the height, and 1 % of the particles as spray above it, both of even density;
-    `coincident`, uniform, and two particles at each place.
+    Distributions: `uniform`; `lattice`, a jittered lattice with equal numbers per cell (within
+    one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
+    `symmetric`, uniform in one octant of the box and mirrored at its three mid-planes;
+    `free-surface`, a fluid that fills the box along z to 40 % of its height, with waves of 5 % of
+    the height, and 1 % of the particles as spray above it, both of uniform density; `coincident`,
+    uniform, with two particles at each position.
     Orders: `random`; `cell`, sorted by cell id; `morton`, by Morton code of the cell;
     `nearly-sorted`, cell order with 1 % of the particles swapped with others.
     """
@@ -182,7 +182,7 @@ def make(
         "lattice",
         "symmetric",
         "coincident",
-    ):  # those that are not drawn in random order
+    ):  # distributions not drawn in random order
         positions = positions[rng.permutation(particles)]
     return ParticleSet(positions, grid, distribution, order, seed)
 
@@ -193,8 +193,8 @@ def move(before: ParticleSet, moved: int | None, destination: str, seed: int = 0
     Destinations: `random`, exactly `moved` particles go each to a uniformly random other cell;
     `next`, to one of the up to 26 cells around their own, across periodic walls too; `step`,
     every particle takes a Gaussian step of 0.02 cell edges along each axis, wrapped at periodic
-    walls and reflected at open ones, and what changes cell has moved (`moved` is None).
-    Raises UserError where that many cannot move.
+    walls and reflected at open ones; those that change cells have moved (`moved` is None). Raises
+    UserError if that many cannot move.
     """
     check_move(before.particles, before.grid, moved, destination)
     if seed < 0:

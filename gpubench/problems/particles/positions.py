@@ -1,4 +1,4 @@
-"""A user's own positions, read from a file with unknown content."""
+"""Read a user's positions from an untrusted file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gpubench.problems.particles.inputs import ParticleSet, from_positions
 def read_particles(path: Path, grid: Grid) -> ParticleSet:
     """Return the particles of a `.npy` file, an array of shape (particles, 3) or (particles, 4).
 
-    Raises UserError for what is no such file, for an array without particles, and for what
-    `from_positions` refuses.
+    Raises UserError for any other file, for an empty array, and if `from_positions` refuses the
+    positions.
     """
     array = mapped(path)
     if array.ndim == 2 and len(array) == 0:
@@ -33,12 +33,12 @@ def read_particles(path: Path, grid: Grid) -> ParticleSet:
 
 
 def mapped(path: Path) -> NDArray[Any]:
-    """Map the array of a `.npy` file, so that a header that promises more than there is fails."""
+    """Memory-map the array of a `.npy` file, so that a header with too large a shape fails."""
     try:
-        with warnings.catch_warnings():  # of parsing a header: it is good or it is not
+        with warnings.catch_warnings():  # ignore warnings from parsing the header
             warnings.simplefilter("ignore")
             return np.lib.format.open_memmap(path, mode="r")
-    except Exception as error:  # NumPy parses the header as Python, which fails in many ways
+    except Exception as error:  # NumPy parses the header as Python, with many kinds of errors
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(
             f"cannot read {path}: {textwrap.shorten(reason, 200) or type(error).__name__};"

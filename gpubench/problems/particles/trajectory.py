@@ -23,10 +23,10 @@ from gpubench.problems.particles.positions import mapped
 
 Triple = tuple[float, float, float]
 
-# What a comment of extended XYZ says of a frame; some programs write other capitals.
+# Keys in the comment line of extended XYZ; programs differ in their capitals.
 _KEYS = {"lattice": "Lattice", "origin": "Origin", "pbc": "pbc", "properties": "Properties"}
 _KEY = re.compile(rf"\b({'|'.join(_KEYS)})(?=\s*=)", re.IGNORECASE)
-_TOO_MANY = re.compile(r"Properties\s*=\s*\S*:[0-9]{4}")  # columns, for which memory would be taken
+_TOO_MANY = re.compile(r"Properties\s*=\s*\S*:[0-9]{4}")  # columns, which would exhaust memory
 AGREES = 1e-6  # edges in files are often rounded to float32
 
 
@@ -35,8 +35,8 @@ class Frames:
     """Positions, shape (frames, particles, 3), in any unit of length.
 
     source: the name of their file, or of an argument.
-    low, box: corner and edges of the box that the file states; None where it states none.
-    periodic: along which axes it repeats; None where the file does not say.
+    low, box: corner and edges of the box in the file; None if there is none.
+    periodic: whether it repeats along each axis; None if the file does not say.
     """
 
     positions: NDArray[np.floating]
@@ -46,9 +46,9 @@ class Frames:
     periodic: tuple[bool, bool, bool] | None = None
 
     def require_agreement(self, size: Triple, periodic: Sequence[bool]) -> None:
-        """Raise UserError where a box repeats along an axis after another length than the file's.
+        """Raise UserError if a box has another period along an axis than the file's.
 
-        Where it does not repeat, a box may be larger or smaller.
+        Along open axes a box may be larger or smaller.
         """
         if self.box is None:
             return
@@ -63,8 +63,8 @@ class Frames:
 class _Frame(NamedTuple):
     """A frame of a file.
 
-    cell: the vectors of its box as columns, (3, 3); None for no box. ids: of the particles, where
-    the file has them.
+    cell: the vectors of its box as columns, (3, 3); None for no box. ids: of the particles, if the
+    file has them.
     """
 
     positions: NDArray[np.floating]
@@ -77,8 +77,8 @@ class _Frame(NamedTuple):
 def read_frames(path: Path) -> Frames:
     """Read a `.gsd`, `.xyz`, `.extxyz` or `.xyz.gz` file, or a `.npy` array of one frame or more.
 
-    Raises UserError for a file that cannot be read, for frames of different particles and boxes,
-    and for a box that is not orthorhombic.
+    Raises UserError for an unreadable file, for frames with different particles or boxes, and for a
+    box that is not orthorhombic.
     """
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
     if kind in (".xyz", ".extxyz"):
@@ -108,7 +108,7 @@ def frames_of(positions: object, source: str = "positions") -> Frames:
 
 
 def _of_one_box(path: Path, frames: Sequence[_Frame]) -> Frames:
-    """Return the frames of a file; raise UserError where they cannot be searched alike."""
+    """Return the frames of a file; raise UserError if particles or boxes differ."""
     if not frames:
         raise UserError(f"{path} has no frames: give at least one")
     first, *others = frames
@@ -161,12 +161,12 @@ def _gsd(path: Path) -> list[_Frame]:
 def _gsd_frame(moment: Any) -> _Frame:
     x, y, z, xy, xz, yz = map(float, moment.configuration.box)
     cell = np.array([[x, xy * y, xz * z], [0, y, yz * z], [0, 0, z]])
-    # The origin is in the middle.
+    # GSD's origin is the centre of the box.
     return _Frame(np.asarray(moment.particles.position), cell, (-x / 2, -y / 2, -z / 2))
 
 
 def _xyz(path: Path) -> list[_Frame]:
-    """Read plain or extended XYZ; blank lines may stand between frames."""
+    """Read plain or extended XYZ; blank lines between frames are allowed."""
     frames: list[_Frame] = []
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     try:
@@ -189,7 +189,7 @@ def _xyz(path: Path) -> list[_Frame]:
 
 
 def _xyz_frame(path: Path, comment: str, rows: Sequence[str]) -> _Frame:
-    """Read a frame of rows `name x y z`, or of the columns that its comment names."""
+    """Read a frame of rows `name x y z`, or with the columns named in its comment."""
     keys = {key.lower() for key in _KEY.findall(comment)}
     if not keys:
         return _Frame(np.loadtxt(rows, comments=None, usecols=(1, 2, 3), ndmin=2))
@@ -201,12 +201,12 @@ def _xyz_frame(path: Path, comment: str, rows: Sequence[str]) -> _Frame:
     if _TOO_MANY.search(comment):
         raise ValueError("its Properties name a thousand columns")
     try:
-        # A frame of one particle, by its reader in Python: that in C crashes on odd files.
+        # One particle, by the reader in Python: the reader in C crashes on malformed files.
         head = StringIO(f"1\n{comment}\n{rows[0]}")
         (told,) = extxyz.iread_dicts(head, use_cextxyz=False)
         x, y, z = map(float, told.info.get("Origin", (0, 0, 0)))
         a, b, c = map(bool, np.broadcast_to(told.pbc, 3))
-    except Exception as error:  # of many kinds, of a Lattice that is text, or a key that is twice
+    except Exception as error:  # many kinds, e.g. for a non-numeric Lattice or a duplicate key
         raise ValueError(f"its comment is no extended XYZ ({shorten(str(error), 200)})") from error
     kinds = {"pos": np.float64, "id": "U20"}
     columns = [(name, kinds.get(name, "U1"), one.shape[1:]) for name, one in told.arrays.items()]

@@ -15,7 +15,7 @@ from gpubench.problems.particles.axes import Particles
 class Matrices(Recipe):
     """The matrix of particles in an open box; see inputs.matrices.
 
-    matrix: which one is made of them.
+    matrix: the kind of matrix made from the particles.
     """
 
     kind, size_axis, named_by = "matrix", "particles", "matrix"
@@ -33,7 +33,7 @@ class Matrices(Recipe):
 
     @cached_property
     def among(self) -> Particles:
-        """The particles that it is made of."""
+        """The particles of the matrix."""
         return Particles(self.particles, self.per_cell, self.distribution, self.order)
 
     def __post_init__(self) -> None:
@@ -46,18 +46,18 @@ class Matrices(Recipe):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Its axes, with the cells of the grid."""
+        """The axes, with the cells of the grid."""
         grid = self.among.grid
         return super().identity | {"cells": list(grid.cells), "periodic": list(grid.periodic)}
 
     @property
     def neighbours(self) -> int:
-        """About how many blocks there are beside the diagonal."""
+        """Approximate number of off-diagonal blocks."""
         return self.among.neighbours
 
     @property
     def host_bytes(self) -> int:
-        """Particles and vectors, and an answer being checked in some of its rows."""
+        """Particles and vectors, and an answer during the check of some of its rows."""
         return self.among.host_bytes + self.particles * 100
 
     @property

@@ -1,4 +1,4 @@
-"""The inputs of the suite of products with matrices of 1x3 blocks."""
+"""Test inputs of products with matrices of 1x3 blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpubench.problems.sparse_product.inputs import BlockRows, MatrixSet, of_par
 
 
 def matrices() -> list[Case]:
-    """Return matrices that are given, by the lengths of their rows, and those of particles."""
+    """Return given matrices with various row lengths, and matrices of particles."""
     return [*_lengths(), *_columns(), *_antisymmetric(), *_not_finite(), *_particles()]
 
 
@@ -29,7 +29,7 @@ def matrix_of_lengths(
 ) -> MatrixSet:
     """Draw a matrix whose rows have these lengths.
 
-    column: from the number of blocks to their columns; by default they are drawn, with repeats.
+    column: maps the number of blocks to their columns; random with repeats by default.
     """
     rng = np.random.default_rng(seed)
     counts = np.asarray(lengths, np.int64)
@@ -120,7 +120,7 @@ def _antisymmetric() -> list[Case]:
 
 
 def _not_finite() -> list[Case]:
-    """Return what rows must pass on, and no row but those that meet it."""
+    """Return NaNs and infinities, which must propagate only to the rows that use them."""
     values = {"NaN": np.nan, "infinity": np.inf, "-infinity": -np.inf, "-0": -0.0}
     return [
         Case(f"{name} in {where}", partial(_spoiled, value, where))
@@ -141,7 +141,7 @@ def _spoiled(value: float, where: str) -> MatrixSet:
         diagonal[[0, 289], [1, 2]] = value
     else:
         blocks[[0, -1], [0, 2]] = value
-    # One side of a pair has it alone: nothing to transpose through the rows.
+    # Only one side of a pair has it: not antisymmetric, so not transposable by rows.
     given = replace(made.given, blocks=blocks, diagonal=diagonal)
     return replace(made, given=given, antisymmetric=where == "the diagonal")
 
@@ -177,7 +177,7 @@ def _particles() -> list[Case]:
 
 
 def large_matrices() -> list[Case]:
-    """Return more rows than float32 counts."""
+    """Return more than 2^24 rows."""
     cells = Grid.with_count(2**24)
     return [Case("2^24 + 1 rows", lambda: of_particles(make(2**24 + 1, cells)))]
 

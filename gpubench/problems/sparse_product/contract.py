@@ -1,7 +1,7 @@
-"""Sparse matrices of 1x3 blocks: their shapes, and what an algorithm over them must offer.
+"""Contract of sparse matrices of 1x3 blocks: the arrays, and the interface of algorithms.
 
-A block row belongs to a particle i. It has a diagonal block D_i, which stands apart, and a block
-B_ij for each neighbour j; x_i are 3-vectors and z_i numbers, one a particle:
+Each particle i has a block row, with a diagonal block D_i, stored separately, and a block B_ij for
+each neighbour j; x_i are 3-vectors and z_i scalars, one per particle:
 
     product:    y_i = D_i . x_i + sum over j of B_ij . x_j
     transpose:  u_i = D_i z_i + sum over j of B_ji z_j
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 
 
-# What may be asked of a matrix, and the kind of answer.
+# The tasks, and the kind of answer of each.
 TASKS = {"assemble": "matrices", "product": "products", "transpose": "transposed products"}
 
 
@@ -34,12 +34,12 @@ TASKS = {"assemble": "matrices", "product": "products", "transpose": "transposed
 class Assembled:
     """A matrix in the layout of an algorithm.
 
-    lengths: int32, shape (rows,), the blocks of each row beside the diagonal.
-    start: int64, what the layout keeps beside the lengths.
+    lengths: int32, shape (rows,), the off-diagonal blocks of each row. start: int64, further
+    offsets of the layout.
     columns: int32, shape (places,).
-    blocks, diagonal: float32, shape (places, 4) and (rows, 4), whose last component means nothing;
-        in `planes`, shape (3, places) and (3, rows).
-    place: where the k-th block of row i is, of arrays on the host: place(i, k, start).
+    blocks, diagonal: float32, shape (places, 4) and (rows, 4), with an undefined last component; in
+        `planes`, shape (3, places) and (3, rows).
+    place: the index of the k-th block of row i, for host arrays: place(i, k, start).
     """
 
     lengths: Any
@@ -55,8 +55,8 @@ class Assembled:
 class Product:
     """A matrix times a vector.
 
-    values: float32, shape (rows,) of a product; (rows, 3 or 4) of a transposed one, whose fourth
-        component means nothing.
+    values: float32, shape (rows,) for a product; (rows, 3 or 4) for a transposed one, with an
+        undefined fourth component.
     """
 
     values: Any
@@ -65,12 +65,12 @@ class Product:
 class SparseProduct(Algorithm):
     """An algorithm over a matrix of 1x3 blocks; the first word of a form is its task, see TASKS.
 
-    `assemble` makes the matrix, in its own layout, of a list of neighbours and positions, or of
-    compressed rows where those are given. `product` and `transpose` work on an assembled matrix.
+    `assemble` makes the matrix, in the algorithm's layout, from a neighbour list and positions, or
+    from given compressed rows. `product` and `transpose` work on an assembled matrix.
 
-    transposes_any: whether it transposes a matrix of any structure. Where it does not, it goes
-    through the rows, without a scatter, and needs B_ji = -B_ij, as the gradients of pairs of
-    particles of equal mass have it; it refuses other matrices.
+    transposes_any: whether it transposes any matrix. Otherwise it works by rows, without a scatter,
+    which requires B_ji = -B_ij, as for gradients between particles of equal mass; it refuses other
+    matrices.
     """
 
     family: ClassVar[str] = "sparse-product"
@@ -96,6 +96,6 @@ class SparseProduct(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task, and the kind of its answer, whatever the layout."""
+        """Return the task and its kind of answer, independent of the layout."""
         task = form.split("-")[0]
         return task, TASKS[task]

@@ -1,4 +1,4 @@
-"""Matrices of 1x3 blocks that come from particles, or are given, and what they are multiplied by.
+"""Matrices of 1x3 blocks, from particles or given, and the vectors of their products.
 
 The matrix of particles is that of a density constraint (Macklin and Mueller 2013; Bodin,
 Lacoursiere and Servin 2012), in units of the cutoff h and without the constant factor:
@@ -31,8 +31,8 @@ class BlockRows:
 
     start: int64, shape (rows + 1,); row i has the entries start[i] to start[i + 1] - 1.
     columns: int32, shape (entries,), each in [0, rows).
-    blocks: float, shape (entries, 3 or 4); a fourth component means nothing.
-    diagonal: float, shape (rows, 3 or 4), as the blocks.
+    blocks: float, shape (entries, 3 or 4); a fourth component is undefined. diagonal: float, shape
+    (rows, 3 or 4), as the blocks.
     """
 
     start: Any
@@ -45,12 +45,12 @@ class BlockRows:
 class MatrixSet:
     """A matrix, and a vector for its product and one for its transpose.
 
-    particles: of which the matrix is made, in an open box; the cutoff is the shortest edge of
-        their cells. None where the matrix is given.
-    given: on the host, blocks float32, shape (entries, 3); None where particles make it.
-    vector: float32, shape (rows, 4), the fourth component means nothing.
+    particles: the particles of the matrix, in an open box; the cutoff is the shortest edge of their
+        cells. None if the matrix is given.
+    given: on the host, blocks float32, shape (entries, 3); None if particles make the matrix.
+    vector: float32, shape (rows, 4), the fourth component is undefined.
     numbers: float32, shape (rows,).
-    antisymmetric: whether B_ji = -B_ij for all blocks beside the diagonal.
+    antisymmetric: whether B_ji = -B_ij for all off-diagonal blocks.
     """
 
     particles: ParticleSet | None

@@ -1,4 +1,4 @@
-"""Right answers of products with matrices of 1x3 blocks: SciPy's compressed rows, in float64."""
+"""The oracle of products with matrices of 1x3 blocks: SciPy's CSR, in float64."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Bools = NDArray[np.bool_]
 Download = Callable[[object], NDArray[Any]]
 
 ROUNDING = 2.0**-24
-MOST_ROWS, MOST_ENTRIES = 2**15, 2**21  # that are compared one by one; of larger inputs, a sample
+MOST_ROWS, MOST_ENTRIES = 2**15, 2**21  # compared one by one; larger inputs are sampled
 
 
 class SparseProductOracle(Oracle):
-    """Check matrices and products in some of their rows: all of a small one, else a sample.
+    """Check matrices and products in all rows of small inputs, else in a sample.
 
-    A sample has the first and the last rows, those of the fullest cells, and random ones; of all
-    others it is asked that a product is finite.
+    A sample has the first and last rows, those of the fullest cells, and random ones; in all other
+    rows a product must be finite.
 
-    An error is allowed up to a bound from each row's absolute sum: with u = 2^-24, the n terms of a
-    row sum up to within n u times the sum of their absolute values (Higham 2002, section 3.1), and
-    each block of particles is within 32 u |d| (|s| + 32 u) of the exact one, where s = 1 - |d|^2.
+    The error bound follows from each row's absolute sum: with u = 2^-24, a sum of n terms is exact
+    to n u times the sum of their absolute values (Higham 2002, section 3.1), and each block of
+    particles to 32 u |d| (|s| + 32 u), where s = 1 - |d|^2.
 
-    which: int64, the rows. exact: whether blocks are given, and none differs in a bit.
+    which: int64, the rows. exact: whether blocks are given, and must agree bit for bit.
     """
 
     def __init__(self, inputs: MatrixSet, exact: bool = False) -> None:
@@ -57,14 +57,14 @@ class SparseProductOracle(Oracle):
             self.diagonal_slack += (counts[:, None] + 2) * _row_sums(self.matrix, absolute)
 
     def check(self, algorithm: Any) -> str | None:
-        """Check what the task of the algorithm answers."""
+        """Check the answer to the algorithm's task."""
         if algorithm.task == "assemble":
             return self.check_matrix(self.answer_of(algorithm, Assembled), algorithm.download)
         answer = self.answer_of(algorithm, Product)
         return self.check_product(algorithm.task, answer, algorithm.download)
 
     def check_product(self, task: str, answer: Product, download: Download) -> str | None:
-        """Compare a product, or a transposed one, with the right one."""
+        """Compare a product, or a transposed one, with the reference."""
         is_product = task == "product"
         values = download(answer.values)
         shape = (self.rows,) if is_product else (self.rows, *values.shape[1:])
@@ -78,7 +78,7 @@ class SparseProductOracle(Oracle):
         with np.errstate(invalid="ignore", over="ignore"):
             expected, bound = self._product() if is_product else self._transposed()
             found = found[self.which]
-            # NaN and infinity are answers too: where the right one is, so is that found.
+            # NaN and infinity must occur in the same places as in the reference.
             same = (found == expected) | (np.isnan(found) & np.isnan(expected))
             wrong = ~(same | (np.isfinite(expected) & (np.abs(found - expected) <= bound)))
         if (k := _first_row(wrong)) is not None:
@@ -103,8 +103,8 @@ class SparseProductOracle(Oracle):
     def _transposed(self) -> tuple[Floats, Floats]:
         """Return u and its bound, float64, shape (rows, 3).
 
-        Where all rows are here the matrix is transposed; in a sample, the blocks of particles are
-        turned round.
+        If all rows are checked the matrix is transposed; in a sample, the blocks of particles are
+        negated.
         """
         matrix, numbers = self.matrix, self.numbers
         own = numbers[self.which][:, None]
@@ -126,13 +126,13 @@ class SparseProductOracle(Oracle):
         return exact, terms * ROUNDING * size + slack
 
     def _csr(self, blocks: Floats) -> csr_array:
-        """Return blocks at their places as rows of scalars."""
+        """Return the blocks as a scalar CSR matrix."""
         columns = 3 * self.matrix.columns[:, None] + np.arange(3)
         shape = (len(self.which), 3 * self.rows)
         return csr_array((blocks.ravel(), columns.ravel(), 3 * self.matrix.start), shape=shape)
 
     def check_matrix(self, answer: Assembled, download: Download) -> str | None:
-        """Compare an assembled matrix with the right one, block by block, in any order of a row."""
+        """Compare an assembled matrix with the reference, block by block, in any order in a row."""
         lengths, columns = download(answer.lengths), download(answer.columns)
         problem = (
             check_array("lengths", lengths, (self.rows,), np.int32)
@@ -157,7 +157,7 @@ class SparseProductOracle(Oracle):
         return self._compare(found)
 
     def _compare(self, found: BlockRows) -> str | None:
-        """Compare rows: given ones bit by bit, those of particles to within their bound."""
+        """Compare rows: given ones bit for bit, those of particles within their error bound."""
         if self.exact:
             return _first_difference(self.matrix, found)
         near = np.abs(found.diagonal - self.matrix.diagonal) <= self.diagonal_slack
@@ -166,7 +166,7 @@ class SparseProductOracle(Oracle):
                 f"the diagonal of row {self.which[k]} is {found.diagonal[k].tolist()}, expected"
                 f" {self.matrix.diagonal[k].tolist()}"
             )
-        # A pair within rounding of the cutoff may be there or not: its block is all but zero.
+        # A pair within rounding of the cutoff is optional: its block is nearly zero.
         floor = (32 * ROUNDING) ** 2
         keys = [
             np.repeat(np.arange(len(self.which)), np.diff(m.start)) * self.rows + m.columns
@@ -212,7 +212,7 @@ def _sample(particles: ParticleSet) -> Ids:
     cutoff = min(particles.grid.cell_size)
     tree = cKDTree(particles.positions[:, :3])
     near = tree.query_ball_point(particles.positions[picked, :3], cutoff, return_length=True)
-    # Every so many, so that what is compared fits; the last row stays.
+    # Every k-th row, to limit the entries compared; the last row is kept.
     step = 1 + int(np.sum(near)) // MOST_ENTRIES
     return np.unique(np.concatenate([picked[::step], picked[-1:]]))
 
@@ -244,12 +244,12 @@ def _row_sums(matrix: BlockRows, blocks: Floats) -> Floats:
 
 
 def _first_row(wrong: Bools) -> int | None:
-    """Return the first row, of an array of shape (rows, components), that has a true element."""
+    """Return the first row with a true element, for an array of shape (rows, components)."""
     return first_true(np.asarray(wrong.any(axis=1)))
 
 
 def _first_difference(expected: BlockRows, found: BlockRows) -> str | None:
-    """Compare rows bit by bit, in any order within a row."""
+    """Compare rows bit for bit, in any order within a row."""
     if (i := first_true(np.diff(found.start) != np.diff(expected.start))) is not None:
         lengths = (int(np.diff(m.start)[i]) for m in (found, expected))
         return "row {} has {} blocks, expected {}".format(i, *lengths)

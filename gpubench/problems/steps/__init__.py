@@ -1,4 +1,4 @@
-"""Whole steps of a simulation, of which a cell list is one part."""
+"""Time steps of a simulation, which include a cell list."""
 
 from gpubench.core.problem import Problem
 from gpubench.problems.steps.axes import Simulation
@@ -7,7 +7,7 @@ STANDS_ON = ("particles",)
 
 
 class StepProblem(Problem):
-    """Advance a simulation by one step; tests of workloads take the place of a suite."""
+    """Advance a simulation by one step; tested by the tests of workloads instead of a suite."""
 
     name = "workload-step"
     takes = Simulation

@@ -8,17 +8,17 @@ from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe, Words, among, axis, like, whole
 from gpubench.problems.particles.axes import Particles
 
-# How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
+# How ranks share a simulation: each owns a slab, or a master deals out equal parts.
 DECOMPOSITIONS = ("slab", "master")
 
 
 @dataclass(frozen=True)
 class Simulation(Recipe):
-    """Whole steps of a workload, of which a cell list is one part; see inputs.SimulationStart.
+    """Time steps of a workload, which include a cell list; see inputs.SimulationStart.
 
-    ranks: how many ranks share the particles; None stands for one, which has them all.
-    decomposition: how they share them, see inputs.DECOMPOSITIONS; None with one rank.
-    setting: a parameter of the workload, NAME=VALUE; None where all have their defaults.
+    ranks: the number of ranks that share the particles; None for a single rank.
+    decomposition: how they share them, see inputs.DECOMPOSITIONS; None for a single rank.
+    setting: a parameter of the workload, NAME=VALUE; None if all have their defaults.
     """
 
     kind, size_axis, named_by = "simulation", "particles", "workload"

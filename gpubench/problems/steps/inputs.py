@@ -1,4 +1,4 @@
-"""What a simulation begins from."""
+"""The start of a simulation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gpubench.problems.steps.axes import Simulation
 class SimulationStart:
     """The start of a simulation; the workload itself draws its particles from the seed.
 
-    workload: its name. skin: how much further than the cutoff its lists of neighbours reach; 0
-        for none. time_step: None for the workload's own. ranks, decomposition: how many ranks
-        share it and how, see specs.Simulation; None for one rank. setting: likewise.
+    workload: its name. skin: margin of its neighbour lists beyond the cutoff; 0 for none.
+        time_step: None for the workload's default. ranks, decomposition: the number of ranks and
+        how they share particles, see specs.Simulation; None for one rank. setting: likewise.
     """
 
     workload: str
@@ -29,15 +29,15 @@ class SimulationStart:
 
     @property
     def hash(self) -> None:
-        """None: there are no particles yet."""
+        """None, as there are no particles yet."""
         return
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the steps of a workload are made for, beside the workload and the algorithm."""
+        """The constructor arguments of a workload's steps, except workload and algorithm."""
         return {name: value for name, value in vars(self).items() if name != "workload"}
 
 
 def draw(axes: Simulation, seed: int) -> SimulationStart:
-    """Say what the simulation of a recipe begins from."""
+    """Return the start of the simulation of a recipe."""
     return SimulationStart(seed=seed, **dataclasses.asdict(axes))

@@ -12,7 +12,7 @@ class WorkloadStepOracle(Oracle):
     """Check a step of a simulation with the workload's own float64 reference."""
 
     def __init__(self, inputs: SimulationStart, exact: bool = False) -> None:
-        """Take nothing of the inputs: a step is checked from the state before it."""
+        """Ignore the inputs: a step is checked from the state before it."""
 
     def check(self, algorithm: Any) -> str | None:
         """Advance the simulation by one step, and check that step."""

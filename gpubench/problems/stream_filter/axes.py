@@ -10,7 +10,7 @@ from gpubench.core.recipe import Recipe, Words, among, axis, whole
 
 MAX_RECORDS = 2**31 - 1
 MAX_RECORD_BYTES = 256
-RECORD_BYTES = (4, 16)  # that the chapter has, of multiples of 4
+RECORD_BYTES = (4, 16)  # record sizes of the chapter; any multiple of 4 is valid
 NULLS = ("infinity", "predicate")
 
 
@@ -46,23 +46,23 @@ class Records(Recipe):
 
     @property
     def title(self) -> str:
-        """Sizes and the share kept."""
+        """Sizes and the fraction kept."""
         return f"{self.records:,} records of {self.record_bytes} bytes, {self.kept:.0%} kept"
 
     @property
     def host_bytes(self) -> int:
-        """Records, random draws, and an answer being checked."""
+        """Records, random numbers, and an answer during its check."""
         return self.records * (24 + 5 * self.record_bytes)
 
     @property
     def device_bytes(self) -> int:
-        """Records and what is kept of them."""
+        """Records and the kept ones."""
         keep = 4 if self.nulls == "predicate" else 0
         return self.records * (2 * self.record_bytes + keep)
 
 
 def check_records(records: int, kept: float, record_bytes: int, nulls: str) -> None:
-    """Raise UserError where `make_records` could not make such records."""
+    """Raise UserError for invalid arguments of `make_records`."""
     if not 0 <= records <= MAX_RECORDS:
         raise UserError(f"the number of records must be 0 to {MAX_RECORDS}, not {records}")
     if not 0 <= kept <= 1:

@@ -1,4 +1,4 @@
-"""Filtering a stream of records: what an algorithm is given and must answer."""
+"""Contract of stream filters: the input and the answer of algorithms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Compacted:
     records: float32, shape (at least count[0], words); its first count[0] rows are the kept
         records, bit for bit; the rows after them are undefined.
     count: int32, shape (1,).
-    rest, rest_count: the null records in the same way, or None where the form drops them.
+    rest, rest_count: likewise for the null records, or None if the form drops them.
     """
 
     records: Any
@@ -33,9 +33,9 @@ class Compacted:
 class StreamFilter(Algorithm):
     """An algorithm that removes the null records of a stream and closes the gaps.
 
-    It is made for streams of at most `records` of them. A record is `record_bytes` long, a whole
-    number of float32 words. Which are null, `nulls` says: with "infinity" those whose first float
-    is +infinity (horn2005); with "predicate" those whose entry of `keep` is 0.
+    It is constructed for at most `records` records. A record is `record_bytes` long, an integer
+    number of float32 words. `nulls` determines which are null: with "infinity" those whose first
+    float is +infinity (horn2005); with "predicate" those whose entry of `keep` is 0.
     """
 
     family: ClassVar[str] = "stream-filter"
@@ -61,7 +61,7 @@ class StreamFilter(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task; to keep the records in their order is more than to keep them."""
+        """No task; stable and unstable filters are different kinds of answer."""
         order = "ordered" if cls.forms[form].stable else "unordered"
         return None, f"{order} halves" if cls.forms[form].halves == 2 else order
 
@@ -79,10 +79,10 @@ class StreamFilter(Algorithm):
         """Compact the records that are not null; leave the input as it is.
 
         records: float32, shape (size, words).
-        keep: int32, shape (size,), 0 for null; or None where `nulls` is "infinity".
+        keep: int32, shape (size,), 0 for null; or None if `nulls` is "infinity".
         """
 
     @property
     @abstractmethod
     def answer(self) -> Compacted:
-        """What the last ``filter`` kept; overwritten by the next."""
+        """The records kept by the last ``filter``; overwritten by the next."""

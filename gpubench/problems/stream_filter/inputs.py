@@ -1,4 +1,4 @@
-"""Streams of records, some of them null: seeded."""
+"""Random streams of records, some of them null."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gpubench.problems.stream_filter.axes import Records, check_records
 
 POSITIVE_INFINITY = np.uint32(0x7F800000)
 
-# What sorts and copies get wrong: negative zero, denormals of both signs, -infinity, and quiet
-# and signalling NaNs with payloads.
+# Values that sorts and copies often corrupt: negative zero, denormals of both signs, -infinity, and
+# quiet and signalling NaNs with payloads.
 SPECIAL_BITS = np.array(
     [0x80000000, 0x00000001, 0x807FFFFF, 0xFF800000, 0x7FC00001, 0xFFEDCBA9, 0x7FA12345],
     np.uint32,
@@ -29,9 +29,9 @@ class RecordSet:
     """A stream of records, some of which are null.
 
     records: float32, shape (size, words), any bit patterns.
-    keep: int32, shape (size,), 0 where a record is null, whatever it holds; or None, and null
-        are those whose first float is +infinity (horn2005). -infinity and NaN are records.
-    capacity: how many a filter is made for, where that is more than there are; or None.
+    keep: int32, shape (size,), 0 for null records; or None if null records are those whose first
+        float is +infinity (horn2005). -infinity and NaN are not null.
+    capacity: the capacity of filters for it, if that exceeds the number of records; or None.
     """
 
     records: NDArray[np.float32]
@@ -41,7 +41,7 @@ class RecordSet:
 
     @property
     def nulls(self) -> str:
-        """How a null is told: `infinity` or `predicate`."""
+        """How null records are marked: `infinity` or `predicate`."""
         return "infinity" if self.keep is None else "predicate"
 
     @cached_property
@@ -53,7 +53,7 @@ class RecordSet:
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for these records takes."""
+        """The constructor arguments of algorithms for these records."""
         size, words = self.records.shape
         most = size if self.capacity is None else self.capacity
         return {"records": most, "record_bytes": 4 * words, "nulls": self.nulls}
@@ -72,11 +72,11 @@ class RecordSet:
 def make_records(
     records: int, kept: float, record_bytes: int = 4, nulls: str = "infinity", seed: int = 0
 ) -> RecordSet:
-    """Draw records of random bits, of which round(kept * records), at random places, are kept.
+    """Draw records of random bits; round(kept * records) of them, at random positions, are kept.
 
-    One word in eight is a value that is easily lost: negative zero, a denormal, -infinity, or a
-    NaN with a payload; +infinity too where nulls are told by a predicate. Raises UserError for a
-    fraction outside 0 to 1 and for other bad arguments.
+    One word in eight is a special value: negative zero, a denormal, -infinity, or a NaN with a
+    payload; also +infinity if nulls are marked by a predicate. Raises UserError for a fraction
+    outside 0 to 1 and for other bad arguments.
     """
     check_records(records, kept, record_bytes, nulls)
     if seed < 0:
@@ -94,7 +94,7 @@ def records_from(
     rng: np.random.Generator,
     seed: int | None = None,
 ) -> RecordSet:
-    """Draw records as `make_records` does, but keep those that `is_kept`, shape (size,), says."""
+    """Draw records as `make_records` does, but keep those in the mask `is_kept`, shape (size,)."""
     bits = rng.integers(0, 2**32, (len(is_kept), record_bytes // 4), np.uint32)
     special = rng.random(bits.shape, np.float32) < SPECIAL_SHARE
     choice = SPECIAL_BITS if nulls == "infinity" else np.append(SPECIAL_BITS, POSITIVE_INFINITY)

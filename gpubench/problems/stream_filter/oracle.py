@@ -1,4 +1,4 @@
-"""Right answers to filters of streams."""
+"""The oracle of stream filters."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gpubench.problems.stream_filter.inputs import RecordSet
 
 
 class StreamFilterOracle(Oracle):
-    """Check the records that a filter kept, bit for bit, and the nulls where it keeps them."""
+    """Check the kept records, bit for bit, and the null records if the filter keeps them."""
 
     def __init__(self, inputs: RecordSet, exact: bool = False) -> None:
         self.kept = inputs.records[inputs.is_kept]
         self.rest = inputs.records[~inputs.is_kept]
 
     def check(self, algorithm: Any) -> str | None:
-        """Check count and records, in their order where the form keeps it."""
+        """Check count and records, in order if the form is stable."""
         download, answer = algorithm.download, self.answer_of(algorithm, Compacted)
         form = algorithm.forms[algorithm.form]
         if problem := check_compacted(
@@ -38,10 +38,10 @@ class StreamFilterOracle(Oracle):
 def check_compacted(
     kept: NDArray[np.float32], records: NDArray[Any], count: Ints, stable: bool
 ) -> str | None:
-    """Check the records that a filter kept, bit for bit, as they were or as a multiset of rows.
+    """Check the kept records, bit for bit, in order or as a multiset of rows.
 
-    kept: float32, shape (kept, words), the right ones in their order.
-    records: float32, shape (at least kept, words); nothing is asked of the rows after them.
+    kept: float32, shape (kept, words), the expected records in order. records: float32, shape (at
+    least kept, words); further rows are ignored.
     count: int32, shape (1,). stable: whether the order must be that of `kept`.
     """
     expected, words = kept.shape

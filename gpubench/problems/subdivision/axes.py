@@ -1,4 +1,4 @@
-"""The axes of meshes to be subdivided."""
+"""The axes of meshes to subdivide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_FACES = 2**26
 
 @dataclass(frozen=True)
 class Surfaces(Recipe):
-    """A closed mesh and how often it is subdivided; see inputs.loop_meshes."""
+    """A closed mesh and its number of subdivisions; see inputs.loop_meshes."""
 
     kind, size_axis, named_by = "surfaces", "faces", "surface"
     fixed: ClassVar = {"surface": "torus", "depth": 1}
@@ -64,7 +64,7 @@ def check_depth(faces: int, depth: int) -> None:
 
 
 def check_faces(surface: str, faces: int) -> None:
-    """Raise UserError for a surface that does not exist, or not with that many faces."""
+    """Raise UserError for an unknown surface, or an impossible number of faces."""
     if surface not in SURFACES:
         raise UserError(f"no surface {surface!r}: one of {', '.join(SURFACES)}")
     if surface == "torus":

@@ -1,4 +1,4 @@
-"""Subdivision of closed triangle meshes: what an algorithm is given and must answer."""
+"""Contract of mesh subdivision: the input and the answer of algorithms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Subdivided:
 
     corners: float32, shape (3, at least counts[1], 4): A, B, C of each; the fourth component of
         an adaptive answer is the level, 0 for triangles of the mesh itself.
-    counts: int32, shape (3,): unspecified; the triangles; those that found no room.
+    counts: int32, shape (3,): unspecified; number of triangles; lost for lack of capacity.
     """
 
     corners: Any
@@ -47,5 +47,5 @@ class Subdivision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the form: what decides which edges are finished makes another mesh."""
+        """Return the form as the answer: each criterion for finished edges makes another mesh."""
         return form, None

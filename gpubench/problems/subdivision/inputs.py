@@ -1,4 +1,4 @@
-"""Closed meshes for Loop subdivision: seeded shapes, and the neighbourhood of each triangle."""
+"""Closed meshes for Loop subdivision: random shapes, and each triangle's neighbourhood."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gpubench.problems.subdivision.axes import Surfaces, check_faces
 
 Faces = NDArray[np.int64]
 
-JITTER = 0.05  # of the distance from the centre, or of the tube's radius
+JITTER = 0.05  # relative to the distance from the centre, or to the tube's radius
 TUBE = 0.4  # radius of a torus's tube; the ring's is 1
 FOCAL_PIXELS, EYE = 1000.0, 3.0
-# Which of the ring x0 = B, x1, ..., C about A stand as AB, AAB, AAC, AC, by valence.
+# Indices in the ring x0 = B, x1, ..., C of A that are stored as AB, AAB, AAC, AC, by valence.
 SLOTS = np.array([[0] * 4] * 3 + [[1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 2, 3], [1, 2, 3, 4]])
 
 
 def default_view() -> NDArray[np.float32]:
-    """Look along y from three units before the origin; see LoopMesh.view."""
+    """Return a camera three units from the origin that looks along y; see LoopMesh.view."""
     view = np.zeros((3, 4), np.float32)
     view[0, 0] = view[1, 2] = FOCAL_PIXELS
     view[2] = 0, 1, 0, EYE
@@ -36,9 +36,9 @@ class LoopMesh:
     """A closed mesh, oriented, each vertex of valence 3 to 6.
 
     vertices: float32, shape (n, 3). faces: int64, shape (faces, 3), counter-clockwise.
-    depth: how often it is subdivided, 1 to 6.
-    view: float32, shape (3, 4), a camera: rows times (x, y, z, 1) are the place on the screen
-        along both its axes, in pixels, times the depth, and the depth.
+    depth: number of subdivisions, 1 to 6.
+    view: float32, shape (3, 4), a camera: its rows times (x, y, z, 1) are the screen coordinates
+        in pixels, both multiplied by the depth, and the depth.
     """
 
     vertices: NDArray[np.float32]
@@ -49,7 +49,7 @@ class LoopMesh:
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for this mesh takes."""
+        """The constructor arguments of algorithms for this mesh."""
         return {"faces": len(self.faces), "depth": self.depth}
 
     @cached_property
@@ -78,7 +78,7 @@ class LoopMesh:
         a, c, b = slots
         planes = np.concatenate((faces, a, c[:, 1:], b[:, 1:3]), axis=1).T
         found = np.zeros((*planes.shape, 4), np.float32)
-        found[..., :3] = self.vertices[planes] + np.float32(0)  # no zero is negative
+        found[..., :3] = self.vertices[planes] + np.float32(0)  # turns -0.0 into 0.0
         return found
 
 
@@ -93,10 +93,10 @@ def directed_edges(faces: Faces) -> tuple[Faces, Faces]:
 def loop_mesh(
     vertices: NDArray[Any], faces: NDArray[Any], depth: int, seed: int | None = None
 ) -> LoopMesh:
-    """Take a mesh: vertices (n, 3), real numbers; faces (m, 3), vertex numbers.
+    """Validate a mesh: vertices (n, 3), real numbers; faces (m, 3), vertex indices.
 
     Raises UserError for other shapes, values that are not finite, boundaries, edges of more than
-    two triangles, valences outside 3 to 6, edges without length, and vertices that meet twice.
+    two triangles, valences outside 3 to 6, edges without length, and double edges.
     """
     points, corners = np.asarray(vertices, np.float32), np.asarray(faces, np.int64)
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
@@ -143,7 +143,7 @@ def _check_fans(faces: Faces, valence: NDArray[np.int64]) -> None:
 
 
 def make_loop_mesh(surface: str, faces: int, depth: int, seed: int = 0) -> LoopMesh:
-    """Draw a mesh about the origin, its points moved by up to 5 %.
+    """Draw a mesh around the origin, with points moved by up to 5 %.
 
     Surfaces: `icosphere`, an icosahedron whose triangles were split level times, 20 4^level faces;
     `flipped-sphere`, the same after random edge flips that keep valences 3 to 6; `torus`, a grid
@@ -217,7 +217,7 @@ def _icosahedron() -> tuple[NDArray[Any], Faces]:
 
 
 def _flipped(points: NDArray[Any], faces: Faces, rng: np.random.Generator) -> Faces:
-    """Flip edges at random where valences stay 3 to 6 and ends do not come to lie opposite."""
+    """Flip random edges if valences stay 3 to 6 and no ends become opposite each other."""
     third = {(int(f[i]), int(f[i - 2])): int(f[i - 1]) for f in faces for i in range(3)}
     for _ in range(4 * len(faces)):
         edges = sorted(third)

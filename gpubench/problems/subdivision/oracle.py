@@ -1,4 +1,4 @@
-"""Right answers of Loop subdivision: an indexed mesh in float64, and what any closed mesh keeps."""
+"""The oracle of Loop subdivision: an indexed mesh in float64, and invariants of closed meshes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gpubench.problems.subdivision.inputs import Faces, LoopMesh, children_of, e
 
 Floats = NDArray[np.float64]
 ROUNDING = 2.0**-24
-ROUNDINGS = 16  # of a point in a level: sums of six terms, two products, and what they inherit
-MOST_CLOSED = 2**20  # triangles whose edges are compared; more are compared by position alone
-MOST_NEAR = 2**17  # triangles whose distance to the surface is taken; of more, every k-th
+ROUNDINGS = 16  # per point and level: sums of six terms, two products, and inherited errors
+MOST_CLOSED = 2**20  # triangles; edges of larger meshes are not compared
+MOST_NEAR = 2**17  # triangles whose distance to the surface is checked; of more, every k-th
 
 
 def weights(valence: NDArray[Any]) -> Floats:
@@ -40,7 +40,7 @@ def _average(points: Floats, faces: Faces, weight: Callable[[NDArray[Any]], Floa
 
 
 def limit_positions(points: Floats, faces: Faces) -> Floats:
-    """Return where vertices end after endless subdivision, float64, shape (n, 3)."""
+    """Return the limits of vertices under subdivision, float64, shape (n, 3)."""
     return _average(points, faces, lambda n: 1 / (n + 3 / (8 * weights(n))))
 
 
@@ -59,16 +59,16 @@ def loop_level(points: Floats, faces: Faces) -> tuple[Floats, Faces]:
 class SubdivisionOracle(Oracle):
     """Check subdivided meshes against the mesh after `depth` levels in float64.
 
-    A uniform answer is compared corner by corner: a point is a mean with weights that are not
-    negative, so its error grows by a few roundings of the largest coordinate a level. An adaptive
-    one must be closed, of the input's Euler number, and near to the limit surface: frozen vertices
-    stay off it by at most what a vertex of the input has to go, and edges end anywhere.
+    A uniform answer is compared corner by corner: a point is a mean with non-negative weights, so
+    its error grows by a few roundings of the largest coordinate per level. An adaptive answer must
+    be closed, have the input's Euler number, and be near the limit surface: frozen vertices are at
+    most as far from it as a vertex of the input, and edges end anywhere.
     """
 
     def __init__(self, inputs: LoopMesh, exact: bool = False) -> None:
         points, faces = inputs.vertices.astype(np.float64), inputs.faces
         self.depth = inputs.depth
-        self.euler = len(points) - len(faces) // 2  # each face has three halves of edges
+        self.euler = len(points) - len(faces) // 2  # each face has three half-edges
         self.largest = float(np.abs(points).max())
         moves = np.linalg.norm(limit_positions(points, faces) - points, axis=1)
         for _ in range(inputs.depth):
@@ -79,7 +79,7 @@ class SubdivisionOracle(Oracle):
         self.slack = float(moves.max() + np.linalg.norm(first - second, axis=1).max())
 
     def check(self, algorithm: Any) -> str | None:
-        """Check positions, or that the mesh is closed and near to the surface, or both."""
+        """Check positions, or that the mesh is closed and near the limit surface, or both."""
         answer, download = self.answer_of(algorithm, Subdivided), algorithm.download
         uniform = algorithm.form == "uniform"
         counts, corners = download(answer.counts), download(answer.corners)
@@ -128,7 +128,7 @@ class SubdivisionOracle(Oracle):
 
 
 def closed(triangles: NDArray[np.float32], euler: int) -> str | None:
-    """Check that each directed edge is met exactly once by its opposite, to the bit.
+    """Check that each directed edge has exactly one opposite, to the bit.
 
     triangles: float32, shape (n, 3 corners, 3). euler: vertices - edges + triangles.
     """
