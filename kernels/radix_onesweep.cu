@@ -140,6 +140,7 @@ __device__ __forceinline__ unsigned look_back_along(const unsigned *chain, Tile 
 /* Sort keys, and with VALUES their values, by one digit.
 
    number: index of the digit, from the lowest.
+   bins: the number of keys with each digit; the first tile zeroes it for the next launch.
    ticket, chains: uint64 (1,) and 32-bit (tiles, RADIX), zero before the first launch.
    makes_index: whether values are not read but are 0, 1, 2, ... */
 __global__ void __launch_bounds__(BLOCK, BLOCKS)

@@ -1,5 +1,5 @@
-/* The box of a simulation, laid out as BOX_DTYPE in gpubench/physics/box.py, and places in it:
-   x, y, z in units of 2^-32 of a periodic edge, or 2^-31 of one between walls, and an id. */
+/* The box of a simulation, laid out as BOX_DTYPE in gpubench/physics/box.py, and positions in it: x, y, z in
+   units of 2^-32 of a periodic edge, or 2^-31 of one between walls, and an id. */
 #ifndef GPUBENCH_COMMON_BOX_H
 #define GPUBENCH_COMMON_BOX_H
 
@@ -16,20 +16,20 @@ typedef struct Box {
     int coarse_square;
 } Box;
 
-/* Of `walls`, along an axis that does not repeat: whether there is one where it begins, and where
-   it ends. Where there is none, the world of the simulation ends. */
+/* In `walls`, along an open axis: whether there is a wall at its lower and at its upper end. Without a wall,
+   the world of the simulation ends there. */
 #define LOW_WALL 1
 #define HIGH_WALL 2
 
-/* From a place to another, to the nearest image where the box repeats: unsigned differences wrap
-   as the box does. Exact up to the rounding to float32, and antisymmetric to the bit. */
+/* The vector between two positions, to the nearest image if periodic: unsigned differences wrap as the box
+   does. Exact up to the rounding to float32, and antisymmetric to the bit. */
 __device__ __forceinline__ float4 displacement_by(float4 length, uint4 from, uint4 to)
 {
     return make_float4((float)(int)(to.x - from.x) * length.x, (float)(int)(to.y - from.y) * length.y,
                        (float)(int)(to.z - from.z) * length.z, 0.0f);
 }
 
-/* The lengths of the units of places: a loop that may not run once would load them each time. */
+/* The lengths of the units of positions, loaded before a loop that would load them each time. */
 __device__ __forceinline__ float4 lengths_of(GLOBAL const Box *box)
 {
     return make_float4(box->length[0], box->length[1], box->length[2], 0.0f);
@@ -45,20 +45,20 @@ __device__ __forceinline__ float square_length(float4 d)
     return fmaf(d.z, d.z, fmaf(d.y, d.y, d.x * d.x));
 }
 
-/* Cell coordinate along an axis: exact, whole-number arithmetic. */
+/* Cell coordinate along an axis, in exact integer arithmetic. */
 __device__ __forceinline__ int cell_at(GLOBAL const Box *box, int axis, unsigned place)
 {
     return (int)__umulhi(box->periodic[axis] ? place : place << 1, box->cells[axis]);
 }
 
-/* How far a place is behind the low side of its cell, in edges of the cell. */
+/* The distance of a position from the low side of its cell, in cell edges. */
 __device__ __forceinline__ float inside_cell(GLOBAL const Box *box, int axis, unsigned place)
 {
     unsigned low = (box->periodic[axis] ? place : place << 1) * box->cells[axis];
     return (float)low * 2.3283064365386963e-10f; /* 2^-32 */
 }
 
-/* Coordinate of a neighbouring cell: wrapped where the box repeats, -1 behind a wall. */
+/* Coordinate of a neighbouring cell: wrapped if periodic, -1 behind a wall. */
 __device__ __forceinline__ int neighbour_at(GLOBAL const Box *box, int axis, int cell)
 {
     int last = (int)box->cells[axis] - 1;
@@ -74,8 +74,8 @@ __device__ __forceinline__ int cell_index(GLOBAL const Box *box, int x, int y, i
     return (z * (int)box->cells[1] + y) * (int)box->cells[0] + x;
 }
 
-/* Move along an axis and return the new place. A wall sends back, and `turn` becomes -1. A step
-   out of the world is not taken: `turn` becomes 0. */
+/* Move along an axis and return the new coordinate. A wall reflects, and `turn` becomes -1. A step out of the
+   world is not taken: `turn` becomes 0. */
 __device__ __forceinline__ unsigned moved_along(GLOBAL const Box *box, int axis, unsigned place,
                                                 float distance, float *turn)
 {
@@ -95,8 +95,8 @@ __device__ __forceinline__ unsigned moved_along(GLOBAL const Box *box, int axis,
     return (unsigned)to;
 }
 
-/* A device's step counter: word 0 is read by the first kernel of a step, word 1 by what follows,
-   so that one can set what the other reads. Each is (step low, step high, seed low, seed high). */
+/* A device's step counter: word 0 is read by the first kernel of a step, word 1 by later ones, so that each
+   can set the word that the other reads. Each is (step low, step high, seed low, seed high). */
 typedef GLOBAL uint4 *Clock;
 
 __device__ __forceinline__ uint4 next_step(uint4 clock)
@@ -106,8 +106,8 @@ __device__ __forceinline__ uint4 next_step(uint4 clock)
     return clock;
 }
 
-/* Note the first particle that goes wrong: fault becomes (1, step low, step high, id), with ~id
-   for one that would leave the world. */
+/* Record the first faulty particle: fault becomes (1, step low, step high, id), with ~id for one that would
+   leave the world. */
 __device__ __forceinline__ void note_fault(GLOBAL int *fault, uint4 now, int id)
 {
     if (atomicExch(&fault[0], 1) == 0) {
@@ -117,13 +117,13 @@ __device__ __forceinline__ void note_fault(GLOBAL int *fault, uint4 now, int id)
     }
 }
 
-/* Move a place by a step, and return -1 along each axis where a wall turned it, else 1. A particle
-   that would move further than a cell, nowhere, or out of the world stays, and is a fault. */
+/* Move a position by a step, and return -1 along each axis where a wall reflected it, else 1. A particle that
+   would move further than a cell, to NaN, or out of the world stays, and is a fault. */
 __device__ __forceinline__ float4 moved(GLOBAL const Box *box, uint4 *place, float4 step, uint4 now,
                                         GLOBAL int *fault)
 {
     float x = 1.0f, y = 1.0f, z = 1.0f;
-    /* Written so that what is not a number fails too. */
+    /* Written so that NaN also fails. */
     if (fabsf(step.x) < box->reach && fabsf(step.y) < box->reach && fabsf(step.z) < box->reach) {
         place->x = moved_along(box, 0, place->x, step.x, &x);
         place->y = moved_along(box, 1, place->y, step.y, &y);
@@ -139,13 +139,13 @@ __device__ __forceinline__ float4 moved(GLOBAL const Box *box, uint4 *place, flo
 #if TRAVERSAL == 4
 #include "common/hash.h"
 
-/* Whether the box repeats beside a cell, so that one of the 27 about it is at the other end. */
+/* Whether a cell is at a periodic boundary, so that one of the 27 around it is at the other end. */
 __device__ __forceinline__ int is_at_seam(GLOBAL const Box *box, int axis, int cell)
 {
     return box->periodic[axis] && (cell == 0 || cell == (int)box->cells[axis] - 1);
 }
 
-/* What the coordinates of a cell contribute to its hash; see hash_products in common/hash.h. */
+/* The contributions of a cell's coordinates to its hash; see hash_products in common/hash.h. */
 __device__ __forceinline__ uint4 cell_products(GLOBAL const Box *box, GLOBAL const int *corner,
                                                int x, int y, int z)
 {

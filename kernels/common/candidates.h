@@ -1,21 +1,19 @@
-/* The particles that may be within reach of one; to be included in the body of a kernel, after
-   VISIT(j) has been defined as what is done with each. The one itself is among them.
+/* Iterate over the particles that may be within reach of one, including itself; to be included in the body of a kernel,
+   after VISIT(j), the action for each, has been defined.
 
-   Takes `i`, the particle, `p`, its place, `square_range`, and `box`, `cells`, `items` and
-   `particles`. All that VISIT may find nearer than the square root of `square_range` are among them,
-   and some that are further. TRAVERSAL says what cells and items are:
-     0  SortedCells: start, none; particles are in the order of their cells
+   Takes `i`, the particle, `p`, its position, `square_range`, and `box`, `cells`, `items` and `particles`. All
+   particles nearer than the square root of `square_range` are visited, and some that are further. TRAVERSAL selects the
+   meaning of cells and items:
+     0  SortedCells: start, none; particles are in cell order
      1  LinkedCells: head, next
-     2  LimitedCells: count, slots (CAPACITY a cell)
-     3  lists of neighbours: their numbers, and the lists (ROOM a particle)
-     4  HashedCells: bounds, corner (BUCKETS as in common/hash.h); particles are in the order of
-        their buckets
-   REACH: cells along x that reach as far as one along y and z. AFTER, if defined: only those with a
-   larger number than that, which is of the particle; sorted cells in a ball only. IN_BALL, if defined:
-   rows of sorted cells are cut where the ball of that radius about the particle ends, which takes
-   more registers. STRETCH(j, stop), if defined: what is done with sorted cells in whole rows, in place of
-   VISIT, particles j to before `stop` at a time. PLACES: the array that `p` is of, where its name is not `places`; hashed cells read
-   it. */
+     2  LimitedCells: count, slots (CAPACITY per cell)
+     3  neighbour lists: their lengths, and the lists (ROOM per particle)
+     4 HashedCells: bounds, corner (BUCKETS as in common/hash.h); particles are in bucket order
+   REACH: cells along x that span the range. AFTER, if defined: visit only particles with a larger index, for sorted
+   cells in a ball only. IN_BALL, if defined: rows of sorted cells are clipped to the ball of that radius around the
+   particle, which takes more registers. STRETCH(j, stop), if defined: for whole rows of sorted cells, called instead of
+   VISIT with particles j to before `stop`. PLACES: the array of `p`, if its name is not `places`; read for hashed
+   cells. */
 #ifndef PLACES
 #define PLACES places
 #endif
@@ -29,10 +27,10 @@
     int cx = cell_at(box, 0, p.x), cy = cell_at(box, 1, p.y), cz = cell_at(box, 2, p.z);
 #if TRAVERSAL == 0
 #ifdef IN_BALL
-    /* Cells that follow each other along x are one stretch of particles, which is cut where the ball
-       about the particle ends. So they may be short, REACH of them to the range. Past the end of a
-       periodic row the stretch goes on at the row's other end. Bounds are a little wide, by more
-       than roundings may take: of `square_range`, of distances, of coordinates in cells. */
+    /* Consecutive cells along x are one range of particles, which is clipped to the ball around the particle. So cells
+       may be short, REACH of them per range. Past the end of a periodic row it continues at the row's other end. Bounds
+       are slightly widened, by more than the rounding errors of `square_range`, of distances, and of coordinates in
+       cells. */
     int end_x = (int)box->cells[0];
     int wraps = box->periodic[0] && (cx < REACH || cx >= end_x - REACH);
     float at_x = inside_cell(box, 0, p.x), at_y = inside_cell(box, 1, p.y);
@@ -81,7 +79,7 @@
                     count[r] = max(cells[row + last + 1] - begin[r], 0);
                 }
             }
-            /* One loop over all three, which differ in length from thread to thread. */
+            /* One loop over all three, as their lengths differ between threads. */
             int two = count[0] + count[1], all = two + count[2];
             int second = begin[1] - count[0], third = begin[2] - two;
             for (int k = 0; k < all; ++k) {
@@ -90,9 +88,8 @@
         }
     }
 #else
-    /* Cells that follow each other along x are one stretch of particles. So they may be short,
-       REACH of them to the range, which leaves fewer particles out of reach. Past the end of a
-       periodic row the stretch goes on at the row's other end. */
+    /* Consecutive cells along x are one range of particles. So they may be short, REACH of them per range, which leaves
+       fewer particles out of reach. Past the end of a periodic row it continues at the row's other end. */
     int last = (int)box->cells[0] - 1;
     int first_x = max(cx - REACH, 0), last_x = min(cx + REACH, last);
     int wraps = box->periodic[0] && (cx < REACH || cx > last - REACH);
@@ -133,9 +130,8 @@
     }
 #endif
 #elif TRAVERSAL == 4
-    /* Cells that share a bucket: it is visited once. Beside a seam of the box, where the 27 cells
-       do not lie together, each takes its own particles from its bucket instead. Behind walls are
-       cells without particles. */
+    /* A bucket shared by several cells is visited once. At a periodic boundary, where the 27 cells are not contiguous,
+       each takes only its own particles from its bucket instead. Cells behind walls are empty. */
     uint4 products = cell_products(box, items, cx, cy, cz);
     int seam = is_at_seam(box, 0, cx) || is_at_seam(box, 1, cy) || is_at_seam(box, 2, cz);
     unsigned repeated = seam ? 0u : repeated_visits(products);

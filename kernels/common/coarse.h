@@ -1,14 +1,14 @@
-/* Places in steps that three bytes hold, and a test by them of which candidates may be in range: in
-   four instructions each, where the exact one takes twenty.
+/* Positions quantised to three bytes, and a test with them of which candidates may be in range, in
+   four instructions each, where the exact test takes twenty.
 
-   A neighbour is at most 98 steps away along each axis, so that bytes tell its distance though they
-   wrap, as they do where the box repeats. Words are subtracted whole: a byte may lack one for the one
-   below, and roundings take less than a step, which box->coarse_square allows for: no neighbour is
-   left out. */
+   A neighbour is at most 98 steps away along each axis, so that bytes determine its distance even
+   though they wrap, as the periodic box does. Whole words are subtracted: a byte may lose one to a
+   borrow, and rounding takes less than a step; box->coarse_square allows for both, so no neighbour
+   is missed. */
 #ifndef GPUBENCH_COMMON_COARSE_H
 #define GPUBENCH_COMMON_COARSE_H
 
-/* Candidates that one load reads: `coarse` has room for that many behind the last. */
+/* Candidates per load: `coarse` is padded by that many. */
 #ifdef __CUDACC__
 #define AT_ONCE 4
 #else
@@ -31,8 +31,8 @@ __device__ __forceinline__ unsigned with_mark(unsigned marks, unsigned p, unsign
     return with_sign(marks, __dp4a(apart, apart, least));
 }
 
-/* Bit k: particle stop - 1 - k may be in range, of those from `first` on. With what a load reads
-   before and behind them, they are up to 32. */
+/* Bit k: particle stop - 1 - k may be in range, of those from `first` on. At most 32, including
+   those that loads read before and after them. */
 __device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, unsigned p,
                                                  int first, int stop, int least)
 {

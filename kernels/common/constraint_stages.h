@@ -2,7 +2,7 @@
 #ifndef GPUBENCH_COMMON_CONSTRAINT_STAGES_H
 #define GPUBENCH_COMMON_CONSTRAINT_STAGES_H
 
-/* What all stages of a solve take. */
+/* The arguments of all stages of a solve. */
 #define SOLVE                                                                                      \
     GLOBAL uint4 *points, GLOBAL const int *cells, GLOBAL const int *items,                        \
         GLOBAL const int *noted, GLOBAL const int *notes, GLOBAL const Box *box,                   \
@@ -17,8 +17,8 @@
 #define PLACES points
 #define OWN (int)(blockIdx.x * BLOCK + threadIdx.x)
 
-/* Cut a pressure below 0; before that, a step of Jacobi's method if `relaxes` and the stage before
-   was not done. Return it. */
+/* Clip a pressure at 0, after a step of Jacobi's method if `relaxes` and the previous stage had not
+   converged. Return it. */
 __device__ __forceinline__ float cut(int i, SOLVE, int slot, int relaxes)
 {
     float value = x[i];
@@ -30,7 +30,7 @@ __device__ __forceinline__ float cut(int i, SOLVE, int slot, int relaxes)
     return value;
 }
 
-/* Add up what pressures, or the numbers in their place, do to a velocity. */
+/* Sum the effect of pressures, or of other factors, on a velocity. */
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -42,8 +42,8 @@ __device__ __forceinline__ float cut(int i, SOLVE, int slot, int relaxes)
         sum.z += rounded(__fmul_rn(s, d.z), rounder);                                              \
     }
 
-/* A velocity along an axis that leads through no wall; what penetrates one is put right as a
-   density is, over some steps. bit: set in `held` where a wall holds the particle. */
+/* Clip a velocity along an axis at walls; penetration is corrected like a density, over some steps.
+   bit: set in `held` if a wall holds the particle. */
 __device__ __forceinline__ float within(GLOBAL const Box *box, GLOBAL const Liquid *liquid, int axis,
                                         unsigned place, float speed, int *held)
 {
@@ -85,7 +85,7 @@ __device__ __forceinline__ float push(int i, SOLVE, int slot)
     return square_length(v);
 }
 
-/* The same product of numbers p instead of pressures, without what walls hold. */
+/* The same product for factors p instead of pressures, without wall terms. */
 __device__ __forceinline__ float push_along(int i, SOLVE, int slot)
 {
     uint4 p = points[i];
@@ -101,7 +101,7 @@ __device__ __forceinline__ float push_along(int i, SOLVE, int slot)
     return square_length(sum);
 }
 
-/* Add up by how much velocities raise a density. */
+/* Sum the increase of a density by velocities. */
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -111,8 +111,8 @@ __device__ __forceinline__ float push_along(int i, SOLVE, int slot)
         sum += rounded(__fmul_rn(pull(d, liquid), along), rounder);                                \
     }
 
-/* The residual of a particle, 0 where its pressure is 0 and would have to be below; and whether it
-   is FREE to have another pressure. Return the square for the dot product. */
+/* The residual of a particle, 0 if its pressure is 0 and would become negative; and whether its
+   pressure is FREE to change. Return the square for the dot product. */
 __device__ __forceinline__ int64 residual(int i, SOLVE, int slot, int counts)
 {
     uint4 p = points[i];
@@ -135,7 +135,7 @@ __device__ __forceinline__ int64 residual(int i, SOLVE, int slot, int counts)
     return whole(error * error, liquid);
 }
 
-/* The image A p. Return its part of the product with p. */
+/* The product A p. Return its term in the dot product with p. */
 __device__ __forceinline__ int64 gather(int i, SOLVE, int slot)
 {
     uint4 p = points[i];
@@ -163,7 +163,7 @@ __device__ __forceinline__ int64 follow(int i, SOLVE, float length)
     return whole(error * error, liquid);
 }
 
-/* How far to go along p; no number where p is 0. */
+/* The step length along p; NaN if p is 0. */
 __device__ __forceinline__ float length_along(GLOBAL const int *slot, GLOBAL const Liquid *liquid)
 {
     float product = total(slot + PRODUCTS);

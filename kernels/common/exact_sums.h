@@ -7,8 +7,8 @@
 
 #define LIMBS 5
 
-/* 1.5 * 2^23 steps; a step is 2^-20 of the power of two above what is rounded, so that sums up to
-   16 times as large are exact. */
+/* 1.5 * 2^23 steps; a step is 2^-20 of the next power of two above the rounded terms, so that sums
+   up to 16 times as large are exact. */
 __device__ __forceinline__ float rounder_for(float bound)
 {
     int power = (__float_as_int(fmaxf(bound, 1e-25f)) & 0x7F800000) + 0x00800000;
@@ -25,7 +25,7 @@ __device__ __forceinline__ float largest(GLOBAL const int *maximum)
     return __int_as_float(-*maximum);
 }
 
-/* Note the largest of the values of a block, none negative; all threads call it. */
+/* Update a maximum with a block's values, which are not negative; called by all threads. */
 __device__ __forceinline__ void note_largest(GLOBAL int *maximum, LOCAL float *shared, float value)
 {
     int thread = (int)threadIdx.x;
@@ -44,7 +44,7 @@ __device__ __forceinline__ void note_largest(GLOBAL int *maximum, LOCAL float *s
     }
 }
 
-/* Add the values of a block to a sum; all threads call it. */
+/* Add the values of a block to a sum; called by all threads. */
 __device__ __forceinline__ void add_to(GLOBAL int *sum, LOCAL int64 *shared, int64 value)
 {
     int thread = (int)threadIdx.x;

@@ -1,16 +1,15 @@
-/* Cells of a world without limits, and the buckets of a hash table that they fall into.
+/* Cells of an unbounded world, and their buckets in a hash table.
    After Teschner et al., "Optimized spatial hashing for collision detection of deformable
    objects", VMV 2003, and da Silva Junior et al. 2012, section 5, Algorithm 1.
 
-   BUCKETS is the number of buckets where it is no power of two; 0 where it is, and grid->mask is
-   the number less one, so that one program serves all of them. `corner` is the cell that is hashed
-   as (0, 0, 0): zeros in the original, the lowest cell of the world where its limits are part of
-   the key.
+   BUCKETS is the number of buckets if it is no power of two; else 0, and grid->mask is the number
+   minus one, so that one program serves all powers. `corner` is the cell that is hashed as (0, 0,
+   0): zeros in the original, the lowest cell of the world where its limits are part of the key.
 
-   The neighbours of a particle lie in the buckets of the 27 cells around it. Several of these
-   cells may share a bucket, which is then to be visited once: in a loop over the cells, skip those
-   whose bit is set in `repeated_visits`. A bucket also holds particles of cells that are far
-   away; only the distance tells. */
+   The neighbours of a particle are in the buckets of the 27 cells around it. Several of these cells
+   may share a bucket, which must then be visited once: in a loop over the cells, skip those whose
+   bit is set in `repeated_visits`. A bucket also holds particles of distant cells; only the
+   distance test excludes them. */
 #ifndef GPUBENCH_COMMON_HASH_H
 #define GPUBENCH_COMMON_HASH_H
 
@@ -18,7 +17,7 @@
 #define HASH_Y 19349663u
 #define HASH_Z 83492791u
 
-/* Cell coordinates end here, to either side: the last cell is infinite. */
+/* Cell coordinates end here, in both directions: the last cell is infinite. */
 #define CELL_REACH 4194304 /* 2^22 */
 
 /* Laid out as UNBOUNDED_DTYPE in gpubench/core/grid.py. */
@@ -43,7 +42,7 @@ __device__ __forceinline__ int unbounded_cell(GLOBAL const UnboundedGrid *grid, 
     return max(-CELL_REACH, min(CELL_REACH, cell));
 }
 
-/* What the coordinates of a position's cell contribute to its hash; w: the mask of the buckets. */
+/* The contributions of a position's cell coordinates to its hash; w: the mask of the buckets. */
 __device__ __forceinline__ uint4 hash_products(GLOBAL const UnboundedGrid *grid,
                                                GLOBAL const int *corner, float4 position)
 {
@@ -65,7 +64,7 @@ __device__ __forceinline__ int bucket_near(uint4 products, int dx, int dy, int d
 #endif
 }
 
-/* Place of a cell among the 27, x fastest. */
+/* Index of a cell among the 27, x fastest. */
 __device__ __forceinline__ int visit_number(int dx, int dy, int dz)
 {
     return (dz * 3 + dy) * 3 + dx + 13;
@@ -78,10 +77,10 @@ __device__ __forceinline__ int bucket_of_visit(uint4 products, int visit)
 
 #if !BUCKETS
 
-/* Whether any two of the 27 cells share a bucket. With a power of two of buckets they do where the
-   low bits of the exclusive or of their hashes are zero, and that is made of one term for each
-   axis: nothing, or one of three between two of the coordinates. So 63 tests do, not one for each
-   of 351 pairs; and rarely is there more to be done. */
+/* Whether any two of the 27 cells share a bucket. If the number of buckets is a power of two, they
+   do if the low bits of the XOR of their hashes are zero, which has one term per axis: zero, or one
+   of three between two of the coordinates. So 63 tests suffice instead of 351, and further work is
+   rare. */
 __device__ __forceinline__ int any_repeated(uint4 products)
 {
     unsigned px = products.x, py = products.y, pz = products.z;

@@ -1,7 +1,7 @@
-/* Marks of candidates, in pairs of words: the last of up to 32 that follow each other, and a bit for
-   each, that of the last the lowest. The pairs of a particle are among its `notes`, where they have
-   room for PAIRS; those at work are `held`, on a GPU up to HELD in shared memory, where threads read
-   different ones at once. HOLD_PAIRS, HOLD_OWN_PAIRS: declarations of the block, of the thread `i`. */
+/* Marks of candidates, in pairs of words: the last of up to 32 consecutive candidates, and a bit
+   for each, lowest for the last. A particle's pairs are in its `notes`, with capacity PAIRS;
+   current ones are `held`, on a GPU up to HELD in shared memory, where threads can read different
+   ones at once. HOLD_PAIRS, HOLD_OWN_PAIRS: declarations for the block and for the thread `i`. */
 #ifndef GPUBENCH_COMMON_HELD_H
 #define GPUBENCH_COMMON_HELD_H
 #include "common/coarse.h"
@@ -19,7 +19,7 @@
 #else
 #define PAIR(i, k) ((GLOBAL int2 *)notes)[(int64)(k)*particles + (i)]
 #define PAIR_STEP particles
-#define HELD 10 /* in the open, where no row goes on at its other end, nine */
+#define HELD 10 /* nine if no row wraps around */
 #define HELD_STEP BLOCK
 #define HELD_SPACE LOCAL
 #define HELD_IS_SHARED 1
@@ -27,9 +27,9 @@
 #define HOLD_OWN_PAIRS LOCAL int2 *held = pairs + threadIdx.x;
 #endif
 
-/* Note which of the candidates from `begin` to before `end` may be in range of particle `i`, itself
-   left out: for each stretch of up to 32 with any, its last, and marks. Takes `coarse`, `own`, of the
-   particle, `least`, and `met`, how many pairs of words are noted, or would be; see common/marked.h. */
+/* Mark the candidates from `begin` to before `end` that may be in range of particle `i`, except
+   itself: for each group of up to 32 with any, its last, and marks. Takes `coarse`, `own`, of the
+   particle, `least`, and `met`, the number of pairs of words needed so far; see common/marked.h. */
 #define MARK_STRETCH(begin, end)                                                                   \
     for (int from = (begin), behind; from < (end); from = behind) {                                \
         behind = min((from & -AT_ONCE) + 32, (end));                                               \

@@ -1,20 +1,20 @@
-/* Decoupled look-back (Merrill and Garland 2016): what a single pass over tiles needs to know the
-   sum of all tiles before its own. CUDA only; SUM is the type of the sums.
+/* Decoupled look-back (Merrill and Garland 2016): gives a single pass over tiles the sum of all
+   preceding tiles. CUDA only; SUM is the type of the sums.
 
-   A tile publishes its own sum, then adds up its predecessors' until it meets one whose sum over
-   all tiles so far is known.
+   A tile publishes its own sum, then adds those of its predecessors until it finds one whose
+   inclusive prefix is known.
 
    status: uint64, shape (1 + tiles), zero before the first launch. [0] hands out the tiles, so
    that a tile's predecessors always run; [1 + t] is (value << 2) | (turn << 1) | flag of tile t.
-   The turn, a bit, changes with every launch: what the launch before left counts as not yet
-   written, and nothing needs clearing. */
+   The turn, a bit, changes with every launch: words of the previous launch count as not yet
+   written, so nothing needs clearing. */
 #ifndef GPUBENCH_COMMON_LOOKBACK_H
 #define GPUBENCH_COMMON_LOOKBACK_H
 
 #define TILE_SUM 0ull
 #define TILE_PREFIX 1ull
 
-/* Words that a lane reads at once when it looks back: a window is 32 tiles for each. */
+/* Words that a lane reads at once in look-back; each adds 32 tiles to the window. */
 #define LOOKBACK_WINDOWS 4
 
 typedef struct Tile {
@@ -34,7 +34,7 @@ __device__ __forceinline__ void store_status(uint64 *address, uint64 value)
     asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
-/* Take the next tile; for one thread of a block. The block that takes the last one readies the
+/* Take the next tile; called by one thread of a block. The block that takes the last one resets the
    count for the next launch. */
 __device__ __forceinline__ Tile claim_tile(uint64 *status)
 {
@@ -45,22 +45,22 @@ __device__ __forceinline__ Tile claim_tile(uint64 *status)
     return tile;
 }
 
-/* Publish a tile's own sum, which is all that the first tile needs; for one thread of a block. */
+/* Publish a tile's own sum, which suffices for the first tile; called by one thread of a block. */
 __device__ __forceinline__ void publish_sum(uint64 *status, Tile tile, SUM sum)
 {
     uint64 flag = tile.number == 0 ? TILE_PREFIX : TILE_SUM;
     store_status(&status[1 + tile.number], ((uint64)sum << 2) | (tile.turn << 1) | flag);
 }
 
-/* Return the sum of all tiles before this one, and publish the sum up to and with it; for one
-   whole warp. */
+/* Return the exclusive sum of preceding tiles, and publish the inclusive sum; called by one whole
+   warp. */
 __device__ __forceinline__ SUM look_back(uint64 *status, Tile tile, SUM sum)
 {
     if (tile.number == 0)
         return 0;
     const unsigned lane = threadIdx.x % 32;
 
-    /* Each lane adds up its share of the tiles; before the first tile lies a known zero. */
+    /* Each lane adds up its share of the tiles; the sum before the first tile is zero. */
     const uint64 nothing = (tile.turn << 1) | TILE_PREFIX;
     SUM offset = 0;
     unsigned known = 0;
@@ -73,7 +73,7 @@ __device__ __forceinline__ SUM look_back(uint64 *status, Tile tile, SUM sum)
         for (int w = 0; w < LOOKBACK_WINDOWS; ++w) {
             if (known)
                 break;
-            /* Wait for the tiles up to and with the nearest known prefix. */
+            /* Wait for the tiles up to and including the nearest known prefix. */
             unsigned needed;
             while (true) {
                 bool written = ((seen[w] >> 1) & 1) == tile.turn;

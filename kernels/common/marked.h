@@ -1,9 +1,9 @@
-/* The candidates that were marked for a particle; to be included in the body of a kernel. Takes `i`,
-   the particle, and `met`, how many pairs of words are its own, see common/held.h. NEIGHBOUR(j): what
-   is done with each. Or IN_RANGE(j): whether one is a neighbour; the marks of those that are none are
-   taken away, and `met` becomes how many pairs have any left.
+/* Iterate over the marked candidates of a particle; to be included in the body of a kernel. Takes
+   `i`, the particle, and `met`, its number of pairs of words, see common/held.h. NEIGHBOUR(j): the
+   action for each. Or IN_RANGE(j): whether one is a neighbour; marks of others are cleared, and
+   `met` becomes the number of pairs with any left.
 
-   One loop over all marks, as words differ from thread to thread in how many they have. */
+   One loop over all marks, as their number per word differs between threads. */
 {
     int begun = 0;
 #ifdef IN_RANGE

@@ -1,13 +1,13 @@
 /* The neighbours of a particle in a row of cells as words of 32 bits, which neighbour_bitmask_count.cu keeps for
-   neighbour_bitmask_list.cu. HALF, PERIODIC: see neighbour_sorted_count.cu; STEP: candidates whose loads overlap. */
+   neighbour_bitmask_list.cu. HALF, PERIODIC: see neighbour_sorted_count.cu; STEP: candidates loaded at once. */
 #ifndef GPUBENCH_COMMON_MARKS_H
 #define GPUBENCH_COMMON_MARKS_H
 #include "common/stretch.h"
 
 #define ROWS 9
 
-/* Bit k: particle first + k is near, of those before `end`, 1 to 32. From the last to the first, STEP at a time, whose
-   loads overlap: a difference that is negative adds its sign to the bits. */
+/* Bit k: particle first + k is near, of those before `end`, 1 to 32. From the last to the first, STEP loads at a time:
+   the sign of each difference is shifted into the bits. */
 __device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *positions, float4 p, int first,
                                               int end, float shift_x, float shift_y, float shift_z, float cutoff2)
 {
@@ -46,7 +46,7 @@ __device__ __forceinline__ void set_piece(Piece *piece, Stretch s, int is_far, G
         piece->begin = max(piece->begin, own + 1);
 }
 
-/* How many words of 32 bits the candidates of a row take; those of the far piece begin in a word of their own. */
+/* The number of 32-bit words for the candidates of a row; those of the far piece begin in a new word. */
 __device__ __forceinline__ int words_of(Stretch s, int own)
 {
     const int begin = HALF ? max(s.begin, own + 1) : s.begin, far = HALF ? max(s.far_begin, own + 1) : s.far_begin;

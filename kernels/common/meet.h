@@ -1,9 +1,9 @@
-/* A meeting of all blocks of a launch, for loops that stay on the device. CUDA only. */
+/* A barrier of all blocks of a launch, for loops on the device. CUDA only. */
 #ifndef GPUBENCH_COMMON_MEET_H
 #define GPUBENCH_COMMON_MEET_H
 
-/* Meet all blocks of a grid that is resident as a whole, and return the sum of what their warps
-   have left. What a block stored before the meeting, all see after it.
+/* Synchronise all blocks, which must all be resident, and return the sum of their warps' `left`.
+   Stores of a block before the barrier are visible to all blocks after it.
 
    words: three, for passes modulo 3, each (arrivals << 32 | left) - 1: all bits set, like empty
    heads, is none; so for the first two passes.
@@ -16,7 +16,7 @@ __device__ __forceinline__ unsigned meet(uint64 *words, unsigned *left_in_block,
         atomicAdd(&left_in_block[pass % 3], left_in_warp);
     __syncthreads();
     if (threadIdx.x == 0) {
-        /* The word of two passes ago is not read any more: ready it for the coming pass. */
+        /* The word of two passes ago is no longer read: reset it for the next pass. */
         left_in_block[(pass + 1) % 3] = 0;
         if (blockIdx.x == 0)
             words[(pass + 1) % 3] = ~(uint64)0;

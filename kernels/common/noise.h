@@ -1,4 +1,4 @@
-/* Random numbers of pairs of particles: the same from either side, with nothing stored.
+/* Symmetric, stateless random numbers of pairs of particles.
 
    NOISE chooses the generator: 0 is Philox4x32 with PHILOX_ROUNDS rounds (Salmon et al.,
    "Parallel random numbers: as easy as 1, 2, 3", SC 2011), 1 the generator of Rozen et al. 2008,
@@ -29,8 +29,8 @@ __device__ __forceinline__ unsigned philox(unsigned c0, unsigned c1, unsigned c2
 }
 
 /* One draw of the generator of Rozen et al. 2008 from the draw before it, both in [0, 1). Every
-   operation is rounded to float32 by itself: the period depends on each bit, and the one product
-   that is subtracted from must not be contracted with its difference. */
+   operation is rounded to float32 separately: the period depends on each bit, and the product in
+   the difference must not be contracted with it. */
 __device__ __forceinline__ float rozen_next(float r)
 {
     float root = r + 1.7320508f; /* sqrt(3) */
@@ -49,8 +49,8 @@ __device__ __forceinline__ float pair_noise(unsigned i, unsigned j, uint4 clock)
     unsigned word = philox(first, second, clock.x, clock.y, clock.z, clock.w);
     return (float)((int)word >> 7 | 1) * 5.9604644775390625e-8f; /* 2^-24 */
 #else
-    /* The paper leaves open where a pair's sequence begins: a multiplicative hash puts it at one
-       of 2^24 fractions, and the fourth draw is taken. */
+    /* The paper does not specify a pair's first value: a multiplicative hash chooses one of 2^24
+       fractions, and the fourth draw is used. */
     unsigned now = clock.x * 0xC2B2AE3Du + clock.y * 0x27D4EB2Fu + clock.z * 0x165667B1u +
                    clock.w * 0x2C1B3C6Du;
     unsigned word = (first * 0x9E3779B1u ^ second * 0x85EBCA77u) + now;

@@ -1,7 +1,7 @@
-/* The neighbours of a particle that were noted, or where they did not fit, all candidates; to be
-   included in the body of a kernel like candidates.h, with NEAR, `noted` and `notes` besides. VISIT
-   must do nothing for particles 1 or further away; NEIGHBOUR, if defined, is done with those noted in
-   its place. MARKED: notes are marks, see common/marked.h. */
+/* Iterate over the recorded neighbours of a particle, or over all candidates if these did not fit;
+   to be included in the body of a kernel like candidates.h, with NEAR, `noted` and `notes` as well.
+   VISIT must do nothing for particles at a distance of 1 or more; NEIGHBOUR, if defined, replaces
+   it for recorded ones. MARKED: notes are marks, see common/marked.h. */
 #ifndef NEIGHBOUR
 #define NEIGHBOUR VISIT
 #endif

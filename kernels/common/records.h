@@ -1,10 +1,9 @@
-/* Records of a stream, and which of them are null.
+/* Records of a stream, some of them null.
 
-   WORDS is the size of a record in 32-bit words. Records travel as integers, so that every bit of
-   a float survives, those of a NaN too. With PREDICATE a record is null where keep[i] is zero;
-   without it, where its first float is +infinity (Horn 2005, section 36.1). With BOTH the null
-   records are kept too, apart from the others. size[0] records are there, which only the device
-   knows. */
+   WORDS is the size of a record in 32-bit words. Records move as integers, so that all bits of
+   floats survive, also those of NaNs. With PREDICATE a record is null if keep[i] is zero; without
+   it, if its first float is +infinity (Horn 2005, section 36.1). With BOTH the null records are
+   also kept, separately. There are size[0] records, a number known only to the device. */
 #ifndef GPUBENCH_COMMON_RECORDS_H
 #define GPUBENCH_COMMON_RECORDS_H
 
@@ -26,7 +25,7 @@ typedef struct Record {
 
 #define POSITIVE_INFINITY 0x7f800000
 
-/* Whether record i is null. What a caller loads for nothing, the compiler drops. */
+/* Whether record i is null. The compiler removes unused loads of callers. */
 __device__ __forceinline__ int is_null(Record record, GLOBAL const int *keep, size_t i)
 {
 #if PREDICATE
@@ -36,7 +35,7 @@ __device__ __forceinline__ int is_null(Record record, GLOBAL const int *keep, si
 #endif
 }
 
-/* How many records a kernel may touch: a stream that outgrew its arrays ends where they do. */
+/* The number of records a kernel may access: a stream that outgrew its arrays is truncated. */
 __device__ __forceinline__ int length_of(GLOBAL const int *size, int most)
 {
     return min(size[0], most);

@@ -1,4 +1,4 @@
-/* Keys to be sorted as unsigned numbers in the same order: KEY_BYTES is 4 or 8, KEY_KIND one of
+/* Map keys to unsigned integers in the same order: KEY_BYTES is 4 or 8, KEY_KIND one of
    UNSIGNED, SIGNED and FLOAT. Floats have the order of their bits (IEEE 754, totalOrder):
    negative NaN, -infinity, ..., -0.0, 0.0, ..., infinity, positive NaN. */
 #ifndef GPUBENCH_COMMON_SORT_KEYS_H

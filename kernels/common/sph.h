@@ -1,4 +1,4 @@
-/* The fluid of sph.cu and what walls do to it; see there. */
+/* The fluid of sph.cu, and its forces by walls; see there. */
 #ifndef GPUBENCH_COMMON_SPH_H
 #define GPUBENCH_COMMON_SPH_H
 
@@ -23,14 +23,14 @@ typedef struct Fluid {
     float inverse_force_step;
 } Fluid;
 
-/* A sum of steps as a whole number of them; what is no number, or too much, as much too much. */
+/* A sum in steps as an integer; NaN and overflow become a value far too large. */
 __device__ __forceinline__ int in_steps(float sum, GLOBAL const Fluid *fluid)
 {
     return (int)fminf(fmaxf(sum * fluid->inverse_force_step, -2e9f), 2e9f);
 }
 
-/* Acceleration away from a wall (equation 13): `inside` is how far the wall's range holds the
-   particle, `away` its speed away from the wall. */
+/* Acceleration away from a wall (equation 13): `inside` is the particle's depth in the wall's range, `away` its
+   speed away from the wall. */
 __device__ __forceinline__ float repulsion(GLOBAL const Fluid *fluid, float inside, float away)
 {
     return inside > fluid->wall_epsilon ? fmaf(fluid->wall_stiffness, inside, -(fluid->wall_damping * away)) : 0.0f;

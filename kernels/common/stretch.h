@@ -1,4 +1,5 @@
-/* Which sorted particles may be neighbours of one, and which are. PERIODIC, REACH: see neighbour_sorted_count.cu. */
+/* Candidates among sorted particles for the neighbours of one, and the distance test. PERIODIC, REACH: see
+   neighbour_sorted_count.cu. */
 #ifndef GPUBENCH_COMMON_STRETCH_H
 #define GPUBENCH_COMMON_STRETCH_H
 #include "common/grid.h"
@@ -24,8 +25,8 @@ __device__ __forceinline__ float square_distance(float4 p, float4 q)
     return fmaf(dz, dz, fmaf(dy, dy, dx * dx));
 }
 
-/* The shift is added to the difference, not to a position: (a - b) + s and (b - a) - s round
-   alike, so that a pair is a pair from either side. One of 0 would change no square. */
+/* The shift is added to the difference, not to a position: (a - b) + s and (b - a) - s round alike, so that pairs
+   are symmetric. A shift of 0 changes no square. */
 __device__ __forceinline__ float square_distance_of_image(float4 p, float4 q, float shift_x, float shift_y,
                                                           float shift_z)
 {
@@ -83,7 +84,7 @@ __device__ __forceinline__ void gaps(GLOBAL const Grid *grid, int axis, int cell
     *behind = fmaxf(edge - inside - slack, 0.0f);
 }
 
-/* Where a particle is along x, in cells: what all rows of cells around it share. */
+/* The position of a particle along x, in cells, shared by all rows of cells around it. */
 typedef struct Along {
     float at, per_width, margin;
     int cells;
@@ -98,10 +99,10 @@ __device__ __forceinline__ void set_along(Along *a, GLOBAL const Grid *grid, flo
     a->cells = grid->cells[0];
 }
 
-/* The stretch of a row that is `gap2` away, squared: cells may be short along x, so the row is cut
-   where the ball about the particle ends. Its ends are sums in cells, which are rounded otherwise than
-   the cells of positions: `slack` is large enough for both. Along a periodic row it must not reach a
-   cell whose image is the nearer one: no further than REACH cells, which are as long as the cutoff. */
+/* The range of a row at squared distance `gap2`: cells may be short along x, so the row is clipped to the ball
+   around the particle. Its ends are sums in cells, rounded differently from the cells of positions: `slack` is large
+   enough for both. Along a periodic row it must not reach a cell whose image is nearer: no further than REACH cells,
+   which are as long as the cutoff. */
 __device__ __forceinline__ void set_stretch(Stretch *s, GLOBAL const Grid *grid, GLOBAL const int *start,
                                             int row, const Along *x, float gap2, float cutoff2)
 {

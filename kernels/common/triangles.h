@@ -1,9 +1,9 @@
-/* Whether two triangles meet, in float64. pose: rows of the rotation and translation that bring the second into the
-   coordinates of the first. */
+/* Whether two triangles intersect, in float64. pose: rows of the rotation and translation that bring the second
+   into the coordinates of the first. */
 #ifndef GPUBENCH_COMMON_TRIANGLES_H
 #define GPUBENCH_COMMON_TRIANGLES_H
 
-#define TRIANGLE_SLACK 1e-14 /* above the rounding of a projection, by its largest terms */
+#define TRIANGLE_SLACK 1e-14 /* exceeds the rounding error of a projection, relative to its largest terms */
 
 /* Whether the axis u x w separates the first three points from the others. All lie within `reach`. */
 __device__ int separates(const double *u, const double *w, double (*points)[3], double reach)
@@ -22,14 +22,14 @@ __device__ int separates(const double *u, const double *w, double (*points)[3], 
     return low[1] - high[0] > slack || low[0] - high[1] > slack;
 }
 
-/* Whether two triangles meet: none of 17 axes separates them, two normals, nine crosses of edges, six of an edge
-   and its triangle's normal. */
+/* Whether two triangles intersect: none of 17 axes separates them, two normals, nine crosses of edges, six of an
+   edge and its triangle's normal. */
 __device__ int triangles_meet(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const float4 *pose)
 {
     double points[6][3], edges[6][3], normals[2][3], reach = 0;
     for (int k = 0; k < 3; ++k) {
         double x = b[3 * k], y = b[3 * k + 1], z = b[3 * k + 2];
-        for (int c = 0; c < 3; ++c) { /* about the first corner, so that few digits cancel */
+        for (int c = 0; c < 3; ++c) { /* relative to the first corner, to reduce cancellation */
             points[k][c] = (double)a[3 * k + c] - a[c];
             points[3 + k][c] = (pose[c].x * x + pose[c].y * y + pose[c].z * z) + ((double)pose[c].w - a[c]);
         }

@@ -1,4 +1,4 @@
-/* Defines the few words of the kernels' dialect that CUDA C++ lacks. */
+/* Defines the few terms of the kernels' dialect that CUDA C++ lacks. */
 #ifndef GPUBENCH_PRELUDE_CUDA_H
 #define GPUBENCH_PRELUDE_CUDA_H
 
@@ -12,8 +12,8 @@
 typedef long long int64;
 typedef unsigned long long uint64;
 
-/* A square root to within 2^-23 of its value (PTX, sqrt.approx), at the price of two instructions: of 2^-126 for
-   what is less. */
+/* A square root with relative error 2^-23 (PTX, sqrt.approx) in two instructions; smaller arguments count as
+   2^-126. */
 __device__ __forceinline__ float sqrt_about(float x)
 {
     float root;
@@ -21,7 +21,7 @@ __device__ __forceinline__ float sqrt_about(float x)
     return root;
 }
 
-/* The reciprocal root of a normal number, as rsqrtf gives it, without its care for subnormal ones. */
+/* The reciprocal square root of a normal number, as rsqrtf, without its handling of subnormals. */
 __device__ __forceinline__ float rsqrt_of_normal(float x)
 {
     float root;
@@ -29,19 +29,19 @@ __device__ __forceinline__ float rsqrt_of_normal(float x)
     return root;
 }
 
-/* Bits, with the sign of a number behind them. */
+/* Shift the sign of a number into the bits. */
 __device__ __forceinline__ unsigned with_sign(unsigned bits, int number)
 {
     return bits << 1 | (unsigned)number >> 31;
 }
 
-/* A store that may race with others to the same address: one of them wins, none is torn. */
+/* A store that may race with others to the same address: one of them wins, without tearing. */
 __device__ __forceinline__ void store_relaxed(int *address, int value)
 {
     asm volatile("st.relaxed.gpu.s32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
-/* Add (x, y, z) to where other threads add too, in any order: for sums that are exact. */
+/* Atomically add (x, y, z), in any order: for exact sums. */
 __device__ __forceinline__ void add_exact(float4 *address, float x, float y, float z)
 {
 #if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 1)
@@ -54,13 +54,13 @@ __device__ __forceinline__ void add_exact(float4 *address, float x, float y, flo
 #endif
 }
 
-/* Add to a word that blocks meet at, after everything this block has stored. */
+/* Add to a barrier word, after all stores of this block. */
 __device__ __forceinline__ void add_release(uint64 *address, uint64 value)
 {
     asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
-/* Read such a word, before everything this block will load. */
+/* Read a barrier word, before all later loads of this block. */
 __device__ __forceinline__ uint64 load_acquire(const uint64 *address)
 {
     uint64 value;

@@ -1,4 +1,4 @@
-/* Turns the words of the kernels' dialect, which are CUDA's, into OpenCL C 1.2. */
+/* Translates the kernels' dialect, which follows CUDA, to OpenCL C 1.2. */
 #ifndef GPUBENCH_PRELUDE_OPENCL_H
 #define GPUBENCH_PRELUDE_OPENCL_H
 
@@ -45,20 +45,20 @@
 #define __int_as_float(x) as_float(x)
 #define __float_as_int(x) as_int(x)
 
-/* Bits, with the sign of a number behind them: as a rotation, for Oclgrind knows no funnel shift. */
+/* Shift the sign of a number into the bits, by rotation, as Oclgrind has no funnel shift. */
 inline uint with_sign(uint bits, int number)
 {
     return bits << 1 | (rotate((uint)number, 1u) & 1u);
 }
 
-/* The products of four signed bytes each, added to a sum. */
+/* The dot product of four signed bytes, added to a sum. */
 inline int __dp4a(int a, int b, int sum)
 {
     return (char)a * (char)b + (char)(a >> 8) * (char)(b >> 8) +
            (char)(a >> 16) * (char)(b >> 16) + (a >> 24) * (b >> 24) + sum;
 }
 
-/* A product that is not contracted with the sum or difference it goes into. */
+/* A product that is never contracted with a following sum or difference. */
 inline float __fmul_rn(float a, float b)
 {
 #pragma OPENCL FP_CONTRACT OFF
@@ -74,7 +74,7 @@ inline void add_float_exact(volatile GLOBAL int *address, float value)
     } while (seen != before);
 }
 
-/* Add (x, y, z) to where other threads add too, in any order: for sums that are exact. */
+/* Atomically add (x, y, z), in any order: for exact sums. */
 inline void add_exact(GLOBAL float4 *address, float x, float y, float z)
 {
     GLOBAL int *words = (GLOBAL int *)address;
