@@ -90,8 +90,7 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
 #define AFTER ((int)i)
 #endif
 
-/* One more block per multiprocessor, for a few words of local memory outside the loops.
-   */
+/* One more block per multiprocessor, for some local memory outside the loops. */
 #ifdef __CUDACC__
 #define OCCUPANCY __launch_bounds__(BLOCK, 8)
 #else

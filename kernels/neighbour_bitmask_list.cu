@@ -89,8 +89,7 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
 
 #define ALL 0xffffffffu
 #define AT_ONCE 16 /* rows loaded at once */
-/* Rows whose words a thread holds at once: short rows vary most in length, long ones take space.
-   */
+/* Rows held by a thread at once: short rows vary most in length, long ones take space. */
 #define ROWS_AT_ONCE (WORDS == 1 ? 9 : 3)
 #define LEAST 16 /* neighbours that a thread may write at once while any other must */
 #define PITCH 33 /* 32, plus one so that the rows of a warp are in different banks */

@@ -1,8 +1,7 @@
 /* Neighbours of each particle within the cutoff over linked lists (`head` and `next`): 27 cells, exact
-   distance test, strictly nearer. One thread per particle, in the given order. Otherwise like
-   neighbour_sorted_count.cu and neighbour_bitmask_list.cu, which do the same over sorted cells. `fill` repeats
-   the distance tests of `count`. A cell is at least as long as the cutoff. COUNT_BLOCK, FILL_BLOCK: threads
-   per block. */
+   distance test, strictly nearer. One thread per particle, in input order. Otherwise as in
+   neighbour_sorted_count.cu and neighbour_bitmask_list.cu. `fill` repeats the distance tests of `count`. A
+   cell is at least as long as the cutoff. COUNT_BLOCK, FILL_BLOCK: threads per block. */
 #include "common/stretch.h"
 
 __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ head,

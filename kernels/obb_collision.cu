@@ -137,8 +137,7 @@ __global__ void expand(GLOBAL const int2 *__restrict__ splits, GLOBAL const int 
         all_leaves[before + i] = leaves[i];
 }
 
-/* Turn pairs of leaves into pairs of triangles, and flag those that intersect. count is leaves_before past the last
-   level. */
+/* Turn pairs of leaves into pairs of triangles, and flag those that intersect. count: leaves_before past the end. */
 __global__ void test_triangles(GLOBAL int2 *pairs, GLOBAL const int *__restrict__ leaves_before, int levels, int most,
                                GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
                                GLOBAL const float *__restrict__ a_triangles,

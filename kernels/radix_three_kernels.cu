@@ -1,6 +1,5 @@
 /* Least-significant-digit radix sort in three kernels per digit (Zagha and Blelloch 1991; Satish,
-   Harris and Garland 2009): count the digits of each tile, scan the counts, scatter. For each
-   digit:
+   Harris and Garland 2009): count the digits of each tile, scan the counts, scatter. Per digit:
 
        for each tile: for each key: ++counts[digit(key)][tile]
        starts = exclusive sums of counts

@@ -61,8 +61,7 @@ __global__ void OCCUPANCY sort_shares(GLOBAL const float4 *__restrict__ position
     }
     __syncthreads();
 
-    /* Write the cells that begin in the block's share of the slots; the last share includes the empty cells at the end.
-       */
+    /* Write the cells that begin in the block's share of the slots; the last includes trailing empty cells. */
     const int share = (particles + (int)gridDim.x - 1) / (int)gridDim.x, first = (int)blockIdx.x * share;
     const int last = blockIdx.x + 1 < gridDim.x ? first + share : particles + 1;
 #pragma unroll

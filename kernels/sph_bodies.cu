@@ -173,9 +173,8 @@ __device__ __forceinline__ float4 force_on(int k, int number, float4 push, int b
     return push;
 }
 
-/* Add up forces and torques and move the bodies, symplectically. A body that would move further
-   than a cell, or to NaN, stays, and is reported as particle `particles` + index. One block per
-   body. */
+/* Add up forces and torques and move the bodies, symplectically. One that would move further than a
+   cell, or to NaN, stays, and is reported as particle `particles` + index. One block per body. */
 __global__ void move_bodies(GLOBAL const Body *__restrict__ bodies,
                             GLOBAL const uint4 *__restrict__ before,
                             GLOBAL const uint4 *__restrict__ body_places,

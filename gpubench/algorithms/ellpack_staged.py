@@ -44,7 +44,7 @@ class EllpackStaged(BlockRowsProduct):
         self._localise = self._kernel("localise")
 
     def load(self, inputs: MatrixSet) -> None:
-        """Assemble as usual, then replace columns by places in shared memory."""
+        """Assemble as usual, then convert columns to indices into shared memory."""
         super().load(inputs)
         stretches = stretches_of(inputs, self._staged_places)
         self._stretches = self.device.upload(stretches)

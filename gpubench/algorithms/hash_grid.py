@@ -117,9 +117,9 @@ class HashGrid(CellList):
     def outcome(self) -> dict[str, int | float | str]:
         """Return statistics of the buckets.
 
-        buckets; used, empty: how many of them are. largest: most particles in a bucket. cells:
-        number of occupied cells. collisions: buckets with particles of more than one cell. sort:
-        the sort that was used.
+        buckets: their number. used, empty: number of buckets with and without particles. largest:
+        most particles in a bucket. cells: number of occupied cells. collisions: buckets with
+        particles of more than one cell. sort: the sort that was used.
         """
         download = self.device.download
         bounds, positions = download(self._bounds), download(self._sorted)

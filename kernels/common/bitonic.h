@@ -70,8 +70,7 @@ __device__ __forceinline__ void three_steps_tile(LOCAL uint64 *tile, unsigned si
 __device__ __forceinline__ void merge_runs(LOCAL uint64 *tile, unsigned size, unsigned run)
 {
     unsigned stride = run / 2;
-    /* Single steps until the number left is a multiple of three: from 4, 32, 256, 2048, ... down.
-       */
+    /* Single steps until those left are a multiple of three: from 4, 32, 256, 2048, ... down. */
     for (; stride > 0 && !(stride & 0x24924924u); stride /= 2)
         step_tile(tile, size, run, stride);
     for (; stride > 0; stride /= 8)

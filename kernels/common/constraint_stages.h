@@ -61,8 +61,8 @@ __device__ __forceinline__ float within(GLOBAL const Box *box, GLOBAL const Liqu
     return speed < low ? low : speed > high ? high : speed;
 }
 
-/* The velocity after a step under the present pressures, and `sway`, which `residual`
-   multiplies: v' - Y v. Return the square of its length. */
+/* The velocity after a step with the current pressures, and `sway`, which `residual` multiplies: v'
+   - Y v. Return its squared length. */
 __device__ __forceinline__ float push(int i, SOLVE, int slot)
 {
     uint4 p = points[i];

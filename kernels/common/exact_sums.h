@@ -1,4 +1,4 @@
-/* Sums and maxima that do not depend on the order of what goes into them. In a sum over neighbours
+/* Sums and maxima that do not depend on the order of their terms. In a sum over neighbours
    each part is rounded to a multiple of one power of two; a dot product is a sum of integers, kept
    in LIMBS words of 13 bits, which up to 2^19 blocks can add to. Maxima of non-negative numbers are
    kept as the negative of their bits. */

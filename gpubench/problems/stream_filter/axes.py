@@ -56,7 +56,7 @@ class Records(Recipe):
 
     @property
     def device_bytes(self) -> int:
-        """Records and the kept ones."""
+        """Input records and the filter's output."""
         keep = 4 if self.nulls == "predicate" else 0
         return self.records * (2 * self.record_bytes + keep)
 
