@@ -216,6 +216,8 @@ def test_every_answer_is_reached(spec: str, family: str, open_once) -> None:
             axes = {"moved": 100, "destination": "random"} if "update" in cls.forms else {}
             if form in getattr(cls, "segment_forms", ()):
                 axes |= {"segment_keys": 20}
+            if "uint32" not in (types := getattr(cls, "key_types", ("uint32",))):
+                axes |= {"key_type": types[0]}
             size = 576 if family == "surface-subdivision" else 512
             inputs = problem.sample(cls, size, **axes)
             oracle: Any = problem.oracle(inputs, False)

@@ -262,7 +262,7 @@ class TestLibraries:
         assert cuda_device.library("answer.cu").answer() == 43
         assert len(compilations) == 2
         # Nothing else stays behind.
-        assert [path.suffix for path in usable_cache().iterdir()] == [".so", ".so"]
+        assert [path.suffix for path in usable_cache().iterdir()] == [".code", ".code"]
 
     def test_cub_is_kept(self, cuda_device: Any, compilations: list[list[str]]) -> None:
         cuda_device.library("cub_radix_sort.cu")
