@@ -98,7 +98,7 @@ def survey() -> list[DeviceReport]:
 
 
 def _uuid(device: Any) -> str | None:
-    """Return the UUID of a GPU, as printed by `nvidia-smi -L`, or None without NVML."""
+    """Return the UUID of a GPU, in the form of `nvidia-smi -L`, or None without NVML."""
     handle = _nvml_handle(device)
     if handle is None:
         return None

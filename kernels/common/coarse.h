@@ -2,8 +2,8 @@
    four instructions each, where the exact test takes twenty.
 
    A neighbour is at most 98 steps away along each axis, so that bytes determine its distance even
-   though they wrap, as the periodic box does. Whole words are subtracted: a byte may lose one to a
-   borrow, and rounding takes less than a step; box->coarse_square allows for both, so no neighbour
+   though they wrap, as the periodic box does. Whole words are subtracted: a byte may be one too
+   small after a carry below it, and rounding takes less than a step; box->coarse_square allows for both, so no neighbour
    is missed. */
 #ifndef GPUBENCH_COMMON_COARSE_H
 #define GPUBENCH_COMMON_COARSE_H
