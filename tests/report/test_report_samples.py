@@ -34,7 +34,7 @@ def odd_records() -> list[dict[str, Any]]:
 
 def test_odd_samples_are_counted_and_explained(tmp_path: Path) -> None:
     page = write_page([results(odd_records())], tmp_path)
-    said = "Unusual samples, which the CSV file names: drift in 1, two humps in 1, throttled in 1."
+    said = "Unusual samples, which the CSV file names: drift in 1, bimodal in 1, throttled in 1."
     assert said in page.text
     assert said in (tmp_path / "report.md").read_text(encoding="utf-8")
     assert tables.oddities(run_of([record()])) == []
