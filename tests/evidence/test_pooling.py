@@ -111,7 +111,9 @@ def test_a_run_without_a_library_takes_away_none_of_its_answers(earlier, version
 def test_a_lacking_library_is_the_reason_only_where_no_run_has_another():
     reasons = ["no graph holds it", "it allocates", "lib is not installed: pip install lib"]
     made = [
-        results([record(status="skipped", reason=reason)], started=f"200{year}-01-01T00:00:00+00:00")
+        results(
+            [record(status="skipped", reason=reason)], started=f"200{year}-01-01T00:00:00+00:00"
+        )
         for year, reason in enumerate(reasons)
     ]
     assert pool(made)[0].record.reason == "it allocates"
