@@ -235,7 +235,7 @@ def _overview(told: Sequence[Told], is_cpu: bool) -> list[Table]:
             gone = [f"{counts[s]:,} {s}" for s in ("wrong", "failed", "skipped") if counts[s]]
             count = number(counts.total(), "{:,}".format, ", ".join(gone))
             gist = f"{each.gist} {published.faster(each.run)}".strip()
-            rows.append(Row(published.title(each.run.study), [words(gist), count], each.link))
+            rows.append(Row(each.run.study.title, [words(gist), count], each.link))
             if pays := steps.pays(each.run):
                 rows.append(
                     Row(

@@ -14,7 +14,7 @@ from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Row, Table
 from gpubench.report.tables import TIMES, modes, timed, unit_name
 from gpubench.studies.claims import CLAIMS
-from gpubench.studies.study import Published, Study
+from gpubench.studies.study import Published
 
 Forms = Mapping[str, Variant | None]  # which subject stands for each algorithm
 _NOT_MEASURED = Item("not measured", "none")
@@ -202,15 +202,6 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     ]
     theirs = [over.theirs / under.theirs for over, under in pairs]
     return theirs, [over.here / under.here for over, under in pairs if over.here and under.here]
-
-
-def title(study: Study) -> str:
-    """Return a study's title, with the paper, the table and its algorithm where it repeats one."""
-    table = study.published
-    if not (table and study.paper and study.table):
-        return study.title
-    author = study.paper[:-4].capitalize() + " et al." * ("," in table.source.partition(":")[0])
-    return f"{study.title} ({author} {study.paper[-4:]}, {study.table}: {table.algorithm})"
 
 
 def faster(run: StudyRun) -> str:

@@ -257,10 +257,10 @@ def test_a_library_s_sort_under_our_query_is_counted_apart_from_libraries_own_se
     assert [cell.subject.algorithm for cell in field.ours(race)] == ["search-counting-sort"]
     assert search_pages.libraries_verdict(field) == (
         "Against the fastest library on each input, ours are first in all 1 comparisons"
-        f" (warp-hash-grid in 1; launched), behind in none; smallest lead"
-        f" {formats.ratio(3)} (count). Against our query over the fastest of libraries' sorts on each input, ours are first in"
-        " all 1 comparisons (search-cuda-compute-sort in 1; graph replay), behind in none; smallest"
-        f" lead {formats.ratio(2)} (count)."
+        f" (warp-hash-grid in 1; launched), behind in none; smallest lead {formats.ratio(3)}"
+        " (count). Against our query over the fastest of libraries' sorts on each input, ours are"
+        " first in all 1 comparisons (search-cuda-compute-sort in 1; graph replay), behind in none;"
+        f" smallest lead {formats.ratio(2)} (count)."
     )
 
 
