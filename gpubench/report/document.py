@@ -133,14 +133,13 @@ def _of(machine: Machine, dates: str, sections: Sequence[Section]) -> list[Secti
     return [replace(each, machine=name) for each in sections]
 
 
-def _answers(run: StudyRun, searches: Searches, device: str, slug: str, page: str) -> list[Section]:
+def _answers(run: StudyRun, searches: Searches, on: str, slug: str, page: str) -> list[Section]:
     """Return the front page's answers from a study; empty for most."""
     shown = []
     for task in run.study.views.answers if run.study.views else ():
         figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
         found = search_pages.answer(searches, task)
-        title = f"{task.capitalize()} on {device}"
-        section = Section(title=title, level=2, style="half")
+        section = Section(title=f"{task.capitalize()} on {on}", level=2, style="half")
         if figure and found:
             choice, costs = found
             where = [choice.slower_at] if choice.slower_at else []

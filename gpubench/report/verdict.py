@@ -20,6 +20,7 @@ from gpubench.report.scans import Scan, scans, words_of
 
 # Equal work on one input, fastest first.
 Race = Sequence[MeasurementRow]
+_Name = Callable[[MeasurementRow], str]
 _MOST_NAMED = 3  # winners of a kind of answer
 _MOST_SINGLE = 3  # choices beside the rule
 _COVERS = 0.75  # of the inputs of what was timed on the most: a choice was timed on as many
@@ -35,7 +36,7 @@ class Choice(NamedTuple):
     rules: Sequence[Rule]
 
 
-def choose(races: Sequence[Race], name: Callable[[MeasurementRow], str]) -> Choice | None:
+def choose(races: Sequence[Race], name: _Name) -> Choice | None:
     """Find the rule of one line that costs least in the worst case, then on average.
 
     None where nothing ran on every input, or nothing is compared. name: what it chooses among.
@@ -64,9 +65,7 @@ def choose(races: Sequence[Race], name: Callable[[MeasurementRow], str]) -> Choi
 
 
 def _slower(
-    races: Sequence[Race],
-    take: Callable[[Race], MeasurementRow],
-    name: Callable[[MeasurementRow], str],
+    races: Sequence[Race], take: Callable[[Race], MeasurementRow], name: _Name
 ) -> tuple[str, str]:
     """Say how often what is taken is known to be slower than the fastest, which that is, where."""
     pairs = [(take(race), race[0]) for race in races]
