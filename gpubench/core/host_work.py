@@ -18,7 +18,7 @@ class HostWork:
     @property
     def no_graph(self) -> str:
         """Return the reason why no graph can be captured."""
-        return "it works on the host, which no CUDA graph can hold"
+        return "a launch works or waits on the host, which no CUDA graph can hold"
 
     def traffic_bytes(self) -> None:
         """No model: nothing moves through device memory."""

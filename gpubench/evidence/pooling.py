@@ -265,8 +265,9 @@ def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
     newest = next((t.version for t in settled[::-1] if t.version.startswith(f"{last} ")), last)
     of_newest = (each for each in settled if each.version in (last, newest))
     by_status = grouped(of_newest, lambda each: each.record.status)
-    status = min(by_status, key=STATUSES.index)
-    found = by_status[status] if status == "ok" else by_status[status][-1:]
+    found = by_status[min(by_status, key=STATUSES.index)]
+    if found[-1].record.status != "ok":  # the latest whose library, if any, was installed
+        found = [max(found[::-1], key=lambda t: "is not installed" not in str(t.record.reason))]
     return found, len(settled) - len(found)
 
 

@@ -15,10 +15,10 @@ from gpubench.report.machines import Machine
 from gpubench.report.pages import NOTHING, Item, Page, Section, Table, number, words
 
 _COVERAGE_NOTES = (
-    "A run is a day or a card of its own. Each time of a run is compared with the interval that all"
-    " runs before it give for the same version of the code. Spread known: several of them say how"
-    " far apart runs are, of the algorithm or of others; else an interval holds the spread of its"
-    " own samples only.",
+    "A run is a day or a card of its own; days and cards are not told apart. Each time of a run is"
+    " compared with the interval that all runs before it give for the same version of the code."
+    " Spread known: several of them say how far apart runs are, of the algorithm or of others; else"
+    " an interval holds the spread of its own samples only.",
     "Furthest: the later time over that of the runs before.",
 )
 _CALIBRATION_NOTE = (
@@ -32,6 +32,7 @@ _MACHINES_NOTES = (
     "Overhead is what a warm sample of nothing takes; each sample holds it once, and none is taken"
     " off.",
 )
+_MODES = {"graph": "device time (graph)", "hot": "launched (warm)", "cold": "cold"}
 # What is shown of a device or a host, and how.
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "cpu": str, "cores": "{} cores".format, "driver": "driver {}".format,
@@ -99,11 +100,11 @@ def _coverage(tests: Sequence[Test]) -> Table:
     return Table.of(
         "Later runs inside earlier intervals",
         sorted(found.items()),
-        ("Mode", lambda row: row[0][0]),
+        ("Mode", lambda row: _MODES[row[0][0]]),
         {
-            "Device time": lambda row: words(f"{'below' if row[0][1] else 'from'} {SHORT_MS:g} ms"),
+            "Duration": lambda row: words(f"{'below' if row[0][1] else 'from'} {SHORT_MS:g} ms"),
             "Spread": lambda row: words("known" if row[0][2] else "not known"),
-            "Times": lambda row: f"{len(row[1]):,}",
+            "Later times": lambda row: f"{len(row[1]):,}",
             "Inside": lambda row: number(
                 sum(test.is_inside for test in row[1]) / len(row[1]), formats.percent
             ),

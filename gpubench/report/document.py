@@ -85,6 +85,9 @@ def build(
     front: list[Section] = []
     slugs: list[str] = []
     told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
+    ranked = {
+        stems[r.study.name]: m.device.name for m in machines for r in m.studies if steps.pays(r)
+    }
     for index, machine in enumerate(machines):
         slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
         slug += f"-{index}" if slug in slugs else ""  # of two devices
@@ -94,8 +97,9 @@ def build(
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
             if searches:
-                answers += _answers(run, searches, slug, f"{stem}.html#{slug}-{stem}")
-            own.append(_told(machine, run, searches, stem, slug))
+                page = f"{stem}.html#{slug}-{stem}"
+                answers += _answers(run, searches, machine.device.name, slug, page)
+            own.append(_told(machine, run, searches, stem, slug, ranked.get(stem, "")))
             told[stem].append(own[-1])
         title = f"Studies on {machine.device.name}"
         studied = Section(title=title, level=2, alert=alert, tables=_overview(own, machine.is_cpu))
@@ -129,13 +133,13 @@ def _of(machine: Machine, dates: str, sections: Sequence[Section]) -> list[Secti
     return [replace(each, machine=name) for each in sections]
 
 
-def _answers(run: StudyRun, searches: Searches, slug: str, page: str) -> list[Section]:
+def _answers(run: StudyRun, searches: Searches, on: str, slug: str, page: str) -> list[Section]:
     """Return the front page's answers from a study; empty for most."""
     shown = []
     for task in run.study.views.answers if run.study.views else ():
         figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
         found = search_pages.answer(searches, task)
-        section = Section(title=task.capitalize(), level=2, style="half")
+        section = Section(title=f"{task.capitalize()} on {on}", level=2, style="half")
         if figure and found:
             choice, costs = found
             where = [choice.slower_at] if choice.slower_at else []
@@ -145,7 +149,12 @@ def _answers(run: StudyRun, searches: Searches, slug: str, page: str) -> list[Se
     return [*shown, Section(links={f"All maps {run.clock}, {run.dates}": page})] if shown else []
 
 
-def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Told:
+def _told(
+    machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str, ranked: str
+) -> Told:
+    several = "; ".join(steps.pays(run))
+    if ranked and not steps.ways(run):
+        several = f"Several GPUs were measured on {ranked} (select it above)"
     place, through = f"{slug}-{stem}", _BACK_ENDS[machine.device.backend]
     if searches is not None:
         gist, sections = search_pages.gist(searches), search_pages.sections(searches, place)
@@ -158,7 +167,9 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         slug=place,
         alert=_CPU if machine.is_cpu else "",
         verdict=gist,
-        sentences=[each for each in (timing, run.older) if each and run.timed],
+        sentences=[
+            each for each in (timing, run.older, several and f"{several}.") if each and run.timed
+        ],
         links={
             f"Measured through {through} {run.dates}": "index.html#machines",
             "How it was timed": "index.html#method",

@@ -32,22 +32,18 @@ class Match(NamedTuple):
 Matches = Mapping[tuple[int, int], Match]  # by row and column
 
 
-def matches(run: StudyRun, published: Published, *which: Forms) -> list[Matches]:
-    """Match a published table with measurements, once for each `which`.
+def matches(run: StudyRun, published: Published, forms: Forms) -> Matches:
+    """Match a published table with measurements.
 
     All are in one mode: the first of those in which the most was timed.
     """
-    every = list(itertools.product(range(len(published.rows)), range(len(published.columns))))
-    cells = [[_cell(run, published, *at, forms) for at in every] for forms in which]
-    known = [cell for found in cells for cell in found if cell is not None]
+    every = itertools.product(range(len(published.rows)), range(len(published.columns)))
+    cells = {at: _cell(run, published, *at, forms) for at in every}
+    known = [cell for cell in cells.values() if cell is not None]
     mode = max(MODES, key=lambda mode: sum(cell.is_timed(mode) for cell in known))
-    return [
-        {
-            at: _match(run, published, at, cell and cell.modes.get(mode))
-            for at, cell in zip(every, found, strict=True)
-        }
-        for found in cells
-    ]
+    return {
+        at: _match(run, published, at, cell and cell.modes.get(mode)) for at, cell in cells.items()
+    }
 
 
 def _cell(
@@ -130,7 +126,7 @@ def measured(run: StudyRun, published: Published) -> list[Table]:
 
 
 def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> Table | None:
-    [grid] = matches(run, published, forms)
+    grid = matches(run, published, forms)
     every = [match for match in grid.values() if match.cell]
     if not every:
         return None
@@ -196,7 +192,7 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
 
     Returns the ratios as published, and those of the paper's variants measured here.
     """
-    [grid] = matches(run, published, variants(run, published)[0])
+    grid = matches(run, published, variants(run, published)[0])
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
     pairs = [
         (grid[row, over], grid[row, max((i for i in own if i < over), default=own[0])])
@@ -209,12 +205,13 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
 
 
 def faster(run: StudyRun) -> str:
-    """Write how many times faster than published was measured; "" where nothing was."""
-    published = run.study.published
-    found = matches(run, published, *variants(run, published)) if published else []
-    better = [[m.better for m in grid.values() if m.better is not None] for grid in found]
-    if not better or not all(better):
-        return ""
-    paper, best = map(formats.span, better)
-    said = f"The paper's variant is {paper} times as fast as published"
-    return f"{said}{f', the best {best}' if paper != best else ''}."
+    """Write how many times as fast as published was measured, and how; "" where nothing was."""
+    published, said = run.study.published, []
+    for forms in variants(run, published) if published else ():
+        grid = matches(run, published, forms).values() if published else ()
+        found = [(match.better, match.cell.how) for match in grid if match.better and match.cell]
+        if not found:
+            return ""
+        said.append(f"{formats.span([better for better, _ in found])} ({found[0][1]})")
+    best = f", the best {said[-1]}" if len({*said}) > 1 else ""
+    return f"Times as fast as published: the paper's variant {said[0]}{best}." if said else ""

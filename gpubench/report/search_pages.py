@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from gpubench.report import formats, maps, tables, verdict
-from gpubench.report.axes import AXES
+from gpubench.report.axes import AXES, describe, varying
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Chart, Curve, Point, Scale, panel
 from gpubench.report.machines import StudyRun
@@ -116,16 +116,16 @@ def _launched(searches: Searches) -> Section:
 
 def libraries_verdict(searches: Searches) -> str:
     """Say where others win, or that ours are first: libraries, then their sorts in our searches."""
-    one, several = "our query over a library's sort", "our query over libraries' sorts"
+    sorts = "our query over a library's sort", "our query over the fastest of libraries' sorts"
     said = [
-        *_compared(searches, searches.rivals, "a library", "libraries"),
-        *_compared(searches, searches.hybrids, one, several),
+        *_compared(searches, searches.rivals, "a library", "the fastest library"),
+        *_compared(searches, searches.hybrids, *sorts),
     ]
     none = "No library was timed beside ours, so nothing is said of which is first."
     return " ".join(said) or none
 
 
-def _compared(searches: Searches, names: Collection[str], one: str, several: str) -> Iterator[str]:
+def _compared(searches: Searches, names: Collection[str], one: str, best: str) -> Iterator[str]:
     """Yield sentences on ours and some others; computed from all that can be compared."""
     compared = searches.comparisons(names)
     if not compared:
@@ -144,14 +144,21 @@ def _compared(searches: Searches, names: Collection[str], one: str, several: str
     if lost:
         yield f"Where {one} wins: {'; '.join(parts)}."
     first, every = len(compared) - len(lost) - len(unclear), len(compared)
-    said = f"Ours are first in {'all' if first == every else f'{first} of'} {every} comparisons"
+    said = f"Against {best} on each input, ours are first in"
+    said += f" {'all' if first == every else f'{first} of'} {every} comparisons"
     by_rival = Counter(each.rival.subject.algorithm for each in compared)
     named = formats.listing(f"{name} in {count}" for name, count in by_rival.most_common())
     how = dict.fromkeys(each.rival.how for each in compared)
-    said += f" with {several} ({named}; {' or '.join(how)})"
+    said += f" ({named}; {' or '.join(how)}), behind in {len(lost) or 'none'}"
     if unclear:
         tasks = formats.listing(dict.fromkeys(question(each.ours) for each in unclear))
-        said += f"; inconclusive in {len(unclear)} ({tasks})"
+        said += f", inconclusive in {len(unclear)} ({tasks})"
+    if not lost:
+        least = min(compared, key=lambda each: each.ratio.value)
+        at = describe(least.ours.place, varying(each.ours.place for each in compared))
+        where = ", ".join(filter(None, (question(least.ours), at)))
+        said += f"; smallest lead {formats.ratio(least.ratio.value)} ({where}"
+        said += ", inconclusive)" if least.ratio.is_open else ")"
     yield f"{said}."
 
 

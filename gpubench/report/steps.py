@@ -20,8 +20,8 @@ FRAME = (
     " step."
 )
 _SPEED_UP = (
-    "Speed-up is the time of a step on one rank over that on several; communication is the share"
-    " of the phases of a step in which ranks exchange."
+    "Speed-up is the time of a step on one rank over that on several, both in the mode shown for"
+    " several; communication is the share of the phases of a step in which ranks exchange."
 )
 _SIZE = AXES["particles"]
 

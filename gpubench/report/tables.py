@@ -245,7 +245,7 @@ def kind(run: StudyRun) -> str:
 def oddities(run: StudyRun) -> list[str]:
     """Say how many measurements have unusual samples, and what that means; empty without any."""
     counts = Counter(
-        remark.partition(":")[0]
+        remark.partition(":")[0].replace("two humps", "bimodal")  # as older records have it
         for record in run.records
         for remark in (*(record.remarks or ()), *(["throttled"] if record.throttled_ms else ()))
     )

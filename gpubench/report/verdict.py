@@ -20,6 +20,7 @@ from gpubench.report.scans import Scan, scans, words_of
 
 # Equal work on one input, fastest first.
 Race = Sequence[MeasurementRow]
+_Name = Callable[[MeasurementRow], str]
 _MOST_NAMED = 3  # winners of a kind of answer
 _MOST_SINGLE = 3  # choices beside the rule
 _COVERS = 0.75  # of the inputs of what was timed on the most: a choice was timed on as many
@@ -35,7 +36,7 @@ class Choice(NamedTuple):
     rules: Sequence[Rule]
 
 
-def choose(races: Sequence[Race], name: Callable[[MeasurementRow], str]) -> Choice | None:
+def choose(races: Sequence[Race], name: _Name) -> Choice | None:
     """Find the rule of one line that costs least in the worst case, then on average.
 
     None where nothing ran on every input, or nothing is compared. name: what it chooses among.
@@ -60,22 +61,27 @@ def choose(races: Sequence[Race], name: Callable[[MeasurementRow], str]) -> Choi
         wanted = best.first if is_first else best.above
         return next(cell for cell in race if name(cell) == wanted)
 
-    return Choice(take, *_slower(compared, taken), rules)
+    return Choice(take, *_slower(compared, taken, name), rules)
 
 
-def _slower(races: Sequence[Race], take: Callable[[Race], MeasurementRow]) -> tuple[str, str]:
-    """Say how often what is taken is known to be slower than another choice, and where."""
-    taken = [take(race) for race in races]
-    slower = [cell for cell in taken if cell.standing.ratio.low > 1]
+def _slower(
+    races: Sequence[Race], take: Callable[[Race], MeasurementRow], name: _Name
+) -> tuple[str, str]:
+    """Say how often what is taken is known to be slower than the fastest, which that is, where."""
+    pairs = [(take(race), race[0]) for race in races]
+    slower = [cell for cell, _ in pairs if cell.standing.ratio.low > 1]
+    faster = Counter(name(first) for cell, first in pairs if cell.standing.ratio.low > 1)
     if not slower:
         alone = sum(race[1].standing.ratio.low > 1 for race in races)
         every = "fastest on all" if alone == len(races) else "known slower on none of"
         return f"{every} {len(races)} inputs".replace("all 1 inputs", "the one input"), ""
     worst = max(slower, key=lambda cell: cell.standing.ratio.value)
     times = formats.ratio(worst.standing.ratio.value)
-    often = f"known slower on {len(slower)} of {len(races)} inputs, at worst {times}"
+    others = [name for name, _ in faster.most_common()]
+    named = " or ".join(others) if len(others) <= _MOST_NAMED else f"one of {len(others)} others"
+    often = f"known slower than {named} on {len(slower)} of {len(races)} inputs, at worst {times}"
     where = between((cell.place for cell in slower), sizes())
-    at = describe(worst.place, varying(cell.place for cell in taken))
+    at = describe(worst.place, varying(cell.place for cell, _ in pairs))
     return often, f"Slower at {where}; at worst at {at}."
 
 
@@ -94,7 +100,7 @@ def gist(run: StudyRun) -> str:
         named = {c.subject.algorithm for race in compared for c in race}
         is_alone = len(kinds) == 1 == len(named) < len(every)
         where += f" (only {named.pop()} was measured)" if is_alone else ""
-        parts[where] = _usual(run, compared)
+        parts[where] = _usual(compared)
     none = "" if parts else "Only one choice was measured for each kind of answer."
     return told(parts, none, wrong(run))
 
@@ -107,7 +113,7 @@ def told(parts: Mapping[str, str], *more: str) -> str:
     return " ".join(filter(None, (f"{said[0].upper()}{said[1:]}." if said else "", *more)))
 
 
-def _usual(run: StudyRun, races: Sequence[Race]) -> str:
+def _usual(races: Sequence[Race]) -> str:
     """Name what costs least on average, of what ran nearly everywhere, with its risk there."""
     costs: dict[Variant, list[float]] = {}
     for cell in (cell for race in races for cell in race):
@@ -116,9 +122,10 @@ def _usual(run: StudyRun, races: Sequence[Race]) -> str:
     able = {subject: sum(own) / len(own) for subject, own in costs.items() if len(own) >= least}
     best = min(able, key=lambda subject: able[subject])
     own = [race for race in races if any(cell.subject == best for cell in race)]
-    risk, _ = _slower(own, lambda race: next(c for c in race if c.subject == best))
+    taken = {id(race): next(c for c in race if c.subject == best) for race in own}
+    risk, _ = _slower(own, lambda race: taken[id(race)], lambda cell: cell.subject.label)
     gone = f", not measured on {len(races) - len(own)} more" if len(own) < len(races) else ""
-    return f"{run.labels[best]}: {risk}{gone}"
+    return f"{best.label}: {risk}{gone}"
 
 
 def _races(run: StudyRun) -> dict[tuple[EqualWork, str], list[Race]]:

@@ -108,6 +108,18 @@ def test_a_run_without_a_library_takes_away_none_of_its_answers(earlier, version
     assert only(first, then, results([last], started=LATER)) == counts
 
 
+def test_a_lacking_library_is_the_reason_only_where_no_run_has_another():
+    reasons = ["no graph holds it", "it allocates", "lib is not installed: pip install lib"]
+    made = [
+        results(
+            [record(status="skipped", reason=reason)], started=f"200{year}-01-01T00:00:00+00:00"
+        )
+        for year, reason in enumerate(reasons)
+    ]
+    assert pool(made)[0].record.reason == "it allocates"
+    assert pool(made[2:])[0].record.reason == reasons[2]
+
+
 def test_a_version_that_the_study_has_a_newer_one_of_is_older():
     older = results([record(median=1.0, version="1.v1"), record(per_cell=1, version="1.v1")])
     newer = results([record(median=2.0, version="1.v2")], started=LATER)

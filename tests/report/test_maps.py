@@ -159,7 +159,7 @@ def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -
     assert found is not None
     choice, table = found
     assert choice.take == "a up to 2¹⁶ particles, b above"
-    assert choice.risk == f"known slower on 1 of 3 inputs, at worst {formats.ratio(2)}"
+    assert choice.risk == f"known slower than c on 1 of 3 inputs, at worst {formats.ratio(2)}"
     assert choice.slower_at == "Slower at 2¹² particles; at worst at 2¹² particles."
     rows = {row.head: [item.text for item in row.items] for row in table.rows}
     assert rows == {
@@ -173,7 +173,7 @@ def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -
 @pytest.mark.parametrize(
     ("width", "said"),
     [
-        (0.01, f"known slower on 2 of 4 inputs, at worst {formats.ratio(1.3)}"),
+        (0.01, f"known slower than b on 2 of 4 inputs, at worst {formats.ratio(1.3)}"),
         (0.4, "known slower on none of 4"),
     ],
 )
@@ -193,7 +193,9 @@ def test_what_is_inconclusive_hides_no_input_where_the_choice_is_known_to_be_slo
     found = search_pages.answer(field, "count")
     assert found is not None
     often, _ = verdict._slower(
-        field.races, lambda race: next(c for c in race if c.subject.algorithm == "a")
+        field.races,
+        lambda race: next(c for c in race if c.subject.algorithm == "a"),
+        lambda cell: cell.subject.algorithm,
     )
     assert often.startswith(said)
 

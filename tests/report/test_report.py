@@ -165,8 +165,8 @@ def test_verdict_counts_the_cases_that_each_wins() -> None:
     )
     assert "34 cases: counting-sort order in 34." in said
     assert verdict.gist(run_of(full_records())) == (
-        "For linked lists take atomic-list: fastest on all 34 inputs; for sorted cells take"
-        " counting-sort order: fastest on all 34 inputs."
+        "For linked lists take atomic-list one-pass: fastest on all 34 inputs; for sorted cells"
+        " take counting-sort order: fastest on all 34 inputs."
     )
 
 
@@ -177,7 +177,10 @@ def test_verdict_claims_no_winner_where_intervals_overlap() -> None:
         record("bucket-sort-partial", "host-loop", median=2.0, width=0.02),
     ]
     assert verdict.wins(run_of(close)) == ["Fastest as launched of 1 cases: inconclusive in 1."]
-    assert verdict.gist(run_of(close)) == "Take atomic-list: known slower on none of 1 inputs."
+    assert (
+        verdict.gist(run_of(close))
+        == "Take atomic-list one-pass: known slower on none of 1 inputs."
+    )
 
 
 def test_verdict_counts_inputs_of_one_entrant_apart_and_as_no_win() -> None:
@@ -188,7 +191,9 @@ def test_verdict_counts_inputs_of_one_entrant_apart_and_as_no_win() -> None:
         "Fastest as launched of 3 cases: atomic-list in 1, inconclusive in 1, only one measured"
         " in 1."
     ]
-    assert verdict.gist(run_of(made)) == "Take atomic-list: known slower on none of 2 inputs."
+    assert (
+        verdict.gist(run_of(made)) == "Take atomic-list one-pass: known slower on none of 2 inputs."
+    )
     assert verdict.gist(run_of(made[:3])).startswith("Only one choice was measured")
 
 

@@ -294,6 +294,7 @@ def test_several_gpus_pay_above_the_size_at_which_both_times_are_equal(tmp_path)
     report.write([results(crossing_records())], tmp_path)
     rows = read_pages(tmp_path).tables[document._GROUPS[0]]
     assert ["Several GPUs", said, formats.DASH] in rows
+    assert f"{said}." in read_pages(tmp_path).text
 
 
 @pytest.mark.parametrize("sizes", [{2**16}, {2**20}])

@@ -119,7 +119,10 @@ def test_times_that_may_be_none_are_left_out() -> None:
         "warp-hash-grid",
     }
     said = search_pages.libraries_verdict(field)
-    assert said.startswith("Ours are first in all 3 comparisons with libraries (")
+    assert said.startswith(
+        "Against the fastest library on each input, ours are first in all 3 comparisons ("
+    )
+    assert said.endswith("; smallest lead 2.00\N{MULTIPLICATION SIGN} (count, 2¹² particles).")
 
 
 def test_tasks_of_the_front_page_come_first() -> None:
@@ -205,8 +208,8 @@ def test_a_rival_that_wins_is_said_first() -> None:
     said = search_pages.libraries_verdict(field_of(records))
     assert said.startswith(
         "Where a library wins: in “count” warp-hash-grid on 1 of 1 inputs, where the best of ours"
-        " takes 2.00 times as long. Ours are first in 1 of 2 comparisons with libraries"
-        " (warp-hash-grid in 2; launched)."
+        " takes 2.00 times as long. Against the fastest library on each input, ours are first in 1"
+        " of 2 comparisons (warp-hash-grid in 2; launched), behind in 1."
     )
     assert search_pages.gist(field_of(records)) == (
         "For count take warp-hash-grid: fastest on the one input; for list take"
@@ -225,11 +228,15 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
             )
         )
 
-    compared = "(warp-hash-grid in 1; launched)"
-    assert said(2.0) == f"Ours are first in all 1 comparisons with libraries {compared}."
+    first = "Against the fastest library on each input, ours are first in"
+    compared = "(warp-hash-grid in 1; launched), behind in none"
+    assert (
+        said(2.0)
+        == f"{first} all 1 comparisons {compared}; smallest lead {formats.ratio(2)} (count)."
+    )
     assert said(1.01) == (
-        f"Ours are first in 0 of 1 comparisons with libraries {compared}; inconclusive in 1"
-        " (count)."
+        f"{first} 0 of 1 comparisons {compared}, inconclusive in 1 (count);"
+        " smallest lead 1.01\N{MULTIPLICATION SIGN} (count, inconclusive)."
     )
     assert said(0.5).startswith("Where a library wins: in “count” warp-hash-grid")
 
@@ -249,9 +256,11 @@ def test_a_library_s_sort_under_our_query_is_counted_apart_from_libraries_own_se
     [race] = field.races
     assert [cell.subject.algorithm for cell in field.ours(race)] == ["search-counting-sort"]
     assert search_pages.libraries_verdict(field) == (
-        "Ours are first in all 1 comparisons with libraries (warp-hash-grid in 1; launched)."
-        " Ours are first in all 1 comparisons with our query over"
-        " libraries' sorts (search-cuda-compute-sort in 1; graph replay)."
+        "Against the fastest library on each input, ours are first in all 1 comparisons"
+        f" (warp-hash-grid in 1; launched), behind in none; smallest lead {formats.ratio(3)}"
+        " (count). Against our query over the fastest of libraries' sorts on each input, ours are"
+        " first in all 1 comparisons (search-cuda-compute-sort in 1; graph replay), behind in none;"
+        f" smallest lead {formats.ratio(2)} (count)."
     )
 
 

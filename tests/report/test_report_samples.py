@@ -34,7 +34,7 @@ def odd_records() -> list[dict[str, Any]]:
 
 def test_odd_samples_are_counted_and_explained(tmp_path: Path) -> None:
     page = write_page([results(odd_records())], tmp_path)
-    said = "Unusual samples, which the CSV file names: drift in 1, two humps in 1, throttled in 1."
+    said = "Unusual samples, which the CSV file names: drift in 1, bimodal in 1, throttled in 1."
     assert said in page.text
     assert said in (tmp_path / "report.md").read_text(encoding="utf-8")
     assert tables.oddities(run_of([record()])) == []
@@ -179,7 +179,8 @@ def test_the_gist_is_short_and_counts() -> None:
     ]
     twice = formats.ratio(2)
     assert verdict.gist(run_of(made)) == (
-        f"Take atomic-list: known slower on 1 of 4 inputs, at worst {twice}."
+        "Take atomic-list one-pass: known slower than bucket-sort host-loop on 1 of 4 inputs, at"
+        f" worst {twice}."
     )
     failed = [record(status="failed", reason="no")]
     assert verdict.gist(run_of(failed)).startswith("Nothing was timed")
@@ -198,10 +199,14 @@ def test_the_front_page_says_how_many_times_faster_than_published() -> None:
     run = run_of([record("bucket-sort", "host-loop")])
     table = document._overview([Told(run, "Gist.", "", [])], is_cpu=False)[0]
     assert table.rows[0].items[0].text == (
-        "Gist. The paper's variant is 19.8 times as fast as published."
+        "Gist. Times as fast as published: the paper's variant 19.8 (launched)."
     )
     both = [record("bucket-sort", "host-loop"), record("bucket-sort", "device-loop", median=0.5)]
-    assert published.faster(run_of(both)).endswith(", the best 39.7.")
+    assert published.faster(run_of(both)).endswith(
+        "variant 19.8 (launched), the best 39.7 (launched)."
+    )
+    both += [record("bucket-sort", "device-loop", median=0.25, mode="graph")]
+    assert published.faster(run_of(both)).endswith("the best 79.4 (graph replay).")
     assert published.faster(run_of([record("atomic-list")])) == ""
 
 
