@@ -186,8 +186,7 @@ class _Rule(NamedTuple):
     ) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Return the verdict of each comparison, and the number of pairs it used.
 
-        logs: of medians in ms, base and head, shape (pairs, 2). slower: added to head's after the
-        sides are swapped.
+        logs: of medians in ms, base and head, shape (pairs, 2). slower: added when swapped.
         """
         chosen, is_changed = draws
         both = np.where(is_changed[..., None], logs[chosen][..., ::-1], logs[chosen])

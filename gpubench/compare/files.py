@@ -74,8 +74,7 @@ class Matched(NamedTuple):
     """The cells that two sides have in common.
 
     faults: cells that are wrong in head, or were in base. left_out: cells that only one side has
-    times of. differences: reasons against comparing, in words. environment: machine and code
-    measured, in words.
+    times of. differences: reasons against comparing. environment: machine and code, in words.
     """
 
     cells: Sequence[ComparedTimes]
@@ -88,8 +87,7 @@ class Matched(NamedTuple):
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
     """Match the measurements of each cell by both sides; a process is a file.
 
-    paired: the n-th process of base and the n-th of head ran together; unpaired processes are
-    ignored.
+    paired: the n-th process of base and the n-th of head ran together; others are ignored.
     Raises UserError naming all differences between the sides that may change a time, unless
     `force`; and where the sides have no cell in common.
     """

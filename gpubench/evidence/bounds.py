@@ -208,8 +208,7 @@ def _is_suspect(content: bytes) -> bool:
 def write(path: Path, kind: Any, document: object, what: str) -> None:
     """Write a document of a type, complete or not at all.
 
-    Raises ValueError starting with `what` if it is not of the type, and UserError if it cannot be
-    written.
+    Raises ValueError starting with `what` for another type, UserError if it cannot be written.
     """
     checked(kind, document, what)
     write_whole(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

@@ -26,8 +26,7 @@ class Test(NamedTuple):
 def coverage(results: Iterable[Results]) -> list[Test]:
     """Test each run of a device against the intervals from all earlier runs.
 
-    Runs differ in day or device (`Timing.run`); a measurement counts if two of them timed it in one
-    version.
+    Runs differ in day or device (`Timing.run`); measurements count if two timed one version.
     """
     timings = [each for each in timings_of(results) if isinstance(each.record, Ok)]
     alike = grouped(timings, lambda timing: (key_of(timing.record), timing.version))

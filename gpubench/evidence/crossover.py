@@ -63,8 +63,7 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
     """Return the crossovers of two curves, given ratios of first to second, places ascending.
 
     Between places the logarithm of the ratio, and of either end of its interval, is interpolated
-    linearly. A crossover is where that of the ratio is 0; it is inconclusive where 0 is between
-    those of the ends.
+    linearly. A crossover is where that of the ratio is 0, inconclusive while the ends enclose 0.
     """
     value, low, high = ([math.log(end) for end in each] for each in zip(*ratios, strict=True))
     zeros = _zeros(places, value)

@@ -23,8 +23,7 @@ def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> lis
     """Read results files, including those in and below folders, each once.
 
     Other JSON files in folders, such as summaries of simulations, are ignored. Raises UserError for
-    a file that is not a results file, and for a folder without any; hint: the command that makes
-    some.
+    a file that is none, and for a folder without any; hint: the command that makes some.
     """
     files = every_file(paths, "results of studies", hint, lambda file: kind_of(file) == "records")
     with no_collection():

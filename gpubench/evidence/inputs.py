@@ -1,7 +1,6 @@
 """A record's description of its input: a typed struct for each kind, made of its declared axes.
 
-Kinds declared by another package are read as their results file describes them, so that reading
-imports nothing.
+Kinds of other packages are read as their results file describes them, which imports nothing.
 """
 
 from __future__ import annotations

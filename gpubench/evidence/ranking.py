@@ -1,8 +1,7 @@
 """Ranks among measurements of equal work, and the cost of a single choice over many inputs.
 
 Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked: in
-each mode, and by device time, as docs/measuring.md says. All that are not known to be slower share
-first place.
+each mode, and by device time (docs/measuring.md). All not known to be slower share first place.
 """
 
 from __future__ import annotations

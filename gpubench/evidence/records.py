@@ -26,8 +26,7 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
 
     problem: the problem it solves; None if not declared. task: the extent of a search. answer: its
     kind. replaces: for an update, the full build that it replaces. loses: the outcome that counts
-    missing items of the answer. library_part: the part of the work done by a library, where the
-    rest is ours.
+    missing items of the answer. library_part: a library's part of the work, where the rest is ours.
     """
 
     problem: Name | None

@@ -103,8 +103,7 @@ class Store(AbstractContextManager["Store"]):
     a complete file. Existing records are never altered. A file has one store at a time: until
     `close`, or the end of the process, another is rejected.
 
-    path: the file, created by the first `add`. An existing file is continued under its own
-        environment.
+    path: the file, created by the first `add`. An existing one keeps its own environment.
     environment: of the run; used for a new file.
     text: of the study's file, unless the package ships it; it replaces that of an earlier run.
     done: keys of the records that are settled, see `is_settled`.

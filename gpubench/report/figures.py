@@ -39,10 +39,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """A labelled line.
-
-    colour: index of hue and marker, one per algorithm; variant: index of dashes, one per form.
-    """
+    """A labelled line. colour: of hue and marker, per algorithm; variant: of dashes, per form."""
 
     label: str
     points: Sequence[Point]

@@ -26,8 +26,7 @@ def require_own(out: Path) -> None:
 def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
     """Replace the report in a folder by files, each whole or not at all, one report at a time.
 
-    Raises UserError where a file cannot be written and, before writing, where a file is in the
-    way that belongs to no report.
+    Raises UserError for a file that cannot be written and, before writing, one of no report.
     """
     with Lock(out / ".report.lock"):
         require_own(out)

@@ -23,8 +23,7 @@ _JSON = ("phases_ms", "clocks_sm_mhz")
 def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, bytes]:
     """Return each study's compressed CSV file, by its name: the frame, and more of the records.
 
-    Samples are counted, lists of words joined, objects in JSON; empty columns are left out. The
-    same results give the same bytes.
+    Samples are counted, lists joined, objects in JSON. The same results give the same bytes.
     """
     table = frame_of(race for machine in machines for race in machine.ranked)
     if table.empty:
