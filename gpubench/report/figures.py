@@ -76,8 +76,7 @@ class Plot(NamedTuple):
 class Scale(NamedTuple):
     """An axis and how its values are written.
 
-    kind: "size" and "number" are logarithmic, "with zero" too but for a first zero; "linear"; of
-    "names" values are indices.
+    kind: "size", "number", "with zero" (first) are logarithmic; "linear"; "names": of indices.
     """
 
     label: str

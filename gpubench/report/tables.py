@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.evidence.crossover import Ratio
+from gpubench.evidence.declared import legacy
 from gpubench.evidence.pooling import STATUSES
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
@@ -245,7 +246,7 @@ def kind(run: StudyRun) -> str:
 def oddities(run: StudyRun) -> list[str]:
     """Say how many measurements have unusual samples, and what that means; empty without any."""
     counts = Counter(
-        remark.partition(":")[0].replace("two humps", "bimodal")  # as older records have it
+        legacy()["remarks"].get(word := remark.partition(":")[0], word)
         for record in run.records
         for remark in (*(record.remarks or ()), *(["throttled"] if record.throttled_ms else ()))
     )

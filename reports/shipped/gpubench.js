@@ -88,7 +88,7 @@ ${l}`);}return c;}(t1,"",0);}function n1(n,t,e){return n.fields=t||[],n.fname=e,
       if (!figure.dataset.begun) draw(figure);
   }
   function follow() {
-    const place = location.hash && document.querySelector(location.hash);
+    const place = document.getElementById(location.hash.slice(1));
     const named = place && place.closest("[data-machine]");
     if (named) choice.value = named.dataset.machine;
     show();
