@@ -29,7 +29,6 @@ SUBJECTS = {
     ("counting-sort", "reorder"): 1.0,
     ("radix-grid", "reorder"): 1.3,
 }
-SVG = "{http://www.w3.org/2000/svg}"
 WAYS = [(None, None), (2, "slab"), (2, "master"), (4, "slab"), (4, "master")]
 
 
