@@ -12,7 +12,6 @@ from kinds import of_kind
 from gpubench.evidence.records import AnyRecord, as_json, make_record, record_of
 from gpubench.evidence.results import Results
 
-STARTED = "2026-01-31T12:00:00Z"
 GPU = {
     "backend": "cuda", "name": "A GPU", "is_cpu": False, "uuid": "GPU-1", "nvcc": "13.0",
     "cuda_toolkit": "13.0.0", "driver": "580", "clocks_locked": None, "ecc": True,

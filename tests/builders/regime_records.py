@@ -184,11 +184,6 @@ def spread(points: int = 40) -> list[dict[str, Any]]:
     return found
 
 
-def whole_study() -> list[dict[str, Any]]:
-    """Make what a run of all of `regimes` would leave."""
-    return [*grid(), *spread(), *moved(), *steps()]
-
-
 def rivals_study() -> list[dict[str, Any]]:
     """Make what `rivals` would leave, with one that is wrong and one that is not installed."""
     found = [

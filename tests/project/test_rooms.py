@@ -125,6 +125,18 @@ def test_rooms_form_a_dag():
     assert upwards == []
 
 
+def test_nothing_imports_a_door():
+    doors = {tuple(door.removesuffix(".py").split("/")) for door in DOORS}
+    assert doors <= {words_of(path) for path in modules()}
+    found = [
+        f"{path.relative_to(PACKAGE)} imports {'.'.join(words)}"
+        for path in modules()
+        for words in own_imports(path)
+        if words[:2] in doors
+    ]
+    assert found == []
+
+
 def test_no_module_imports_itself_by_way_of_others():
     known = {words_of(path): path for path in modules()}
     graph = {}

@@ -525,20 +525,6 @@ def resort_records() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def table_3_records() -> list[dict[str, Any]]:
-    found = []
-    for n in SIZES:
-        found += [
-            record("bucket-sort", "host-loop", n, study=TABLE_3, median=n / 1e5),
-            record("bitonic-search", "order", n, study=TABLE_3, median=n / 2e5),
-            record(
-                "bucket-resort", "host-loop", n, study=TABLE_3, sweep=f"resort-{n}",
-                moved=n // 50, destination="random", median=n / 1e6,
-            ),
-        ]  # fmt: skip
-    return found
-
-
 def filter_time(algorithm: str, records: int, kept: float = 0.5) -> float:
     """Return milliseconds: the sort takes log2 n times as long, keeping more takes longer."""
     scan = records * (1 + kept) / 1e6
@@ -577,22 +563,6 @@ def of_other_input(made: dict[str, Any], **axes: Any) -> dict[str, Any]:
     fields = flat_fields(made) | dict.fromkeys(no_particles) | axes
     del fields["key"]
     return make_record(**fields)
-
-
-def breakdown_records() -> list[dict[str, Any]]:
-    return [
-        record(
-            algorithm, form, 65536, p, study="rozen2008-breakdown", median=time,
-            distribution="uniform", outcome={"rounds": p} if algorithm == "bucket-sort" else {},
-        )
-        for p in (1, 4, 16, 64, 256)
-        for algorithm, form, time in (
-            ("bucket-sort", "host-loop", 0.1 * p),
-            ("counting-sort", "order", 0.8),
-            ("atomic-list", "one-pass", 0.01),
-            ("radix-grid", "order", 1000.0),
-        )
-    ]  # fmt: skip
 
 
 def number(text: str) -> float:

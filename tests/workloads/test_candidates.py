@@ -14,7 +14,6 @@ from gpubench.devices import Device
 from gpubench.physics.box import Box
 from gpubench.workloads.cell_workload import BLOCK, LISTED, TRAVERSALS, SortedCells
 
-Ints = NDArray[np.int64]
 PARTICLES = 160
 NO_SHAPE = {"CAPACITY": 0, "LIST_BY_PARTICLE": 1, "COLUMNS": 1, "GATHER_PLACES": 0}
 

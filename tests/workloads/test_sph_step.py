@@ -150,10 +150,6 @@ def of_body(done: Done, **changes: Any) -> None:
     done.bodies = replace(bodies, after=[replace(first, **changed), *others])
 
 
-def force_step(done: Done) -> float:
-    return done.simulation.fluid.force_step
-
-
 def double_an_id(done):
     done.after["places"][3, 3] = done.after["places"][4, 3]
 
