@@ -28,7 +28,6 @@ from gpubench.report import document, formats, published, steps, study_charts, v
 from gpubench.report.cells import phases_of
 from gpubench.report.machines import machines
 
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def scaling_records() -> list[dict[str, Any]]:
