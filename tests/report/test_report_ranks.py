@@ -29,7 +29,6 @@ from gpubench.report.cells import phases_of
 from gpubench.report.machines import machines
 
 
-
 def scaling_records() -> list[dict[str, Any]]:
     about = {"study": "silva2012-scaling"}
     one = [step(particles=n, **about) for n in (4194304, 8388608, 16777216)]
