@@ -554,11 +554,11 @@ def test_a_stopped_run_keeps_its_records_and_resumes(device, tmp_path, monkeypat
     study = parse_study("s", STUDY)
     real, calls = runner.measure, []
 
-    def stop_at_the_third(group, *rest):
+    def stop_at_the_third(group, *rest, **named):
         calls.append(group)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return real(group, *rest)
+        return real(group, *rest, **named)
 
     monkeypatch.setattr(runner, "measure", stop_at_the_third)
     with pytest.raises(KeyboardInterrupt):
@@ -627,10 +627,10 @@ def test_fresh_measures_again(device, tmp_path):
 def test_a_folder_that_cannot_be_written_ends_the_run(device, tmp_path, monkeypatch):
     real = runner.measure
 
-    def measure_and_spoil_the_folder(*args):
+    def measure_and_spoil_the_folder(*args, **named):
         shutil.rmtree(tmp_path / "fake")
         (tmp_path / "fake").write_text("a file where the machine's folder would be")
-        return real(*args)
+        return real(*args, **named)
 
     monkeypatch.setattr(runner, "measure", measure_and_spoil_the_folder)
     with pytest.raises(UserError, match="cannot write"):
