@@ -2,9 +2,9 @@
    distance test, strictly nearer. One thread per particle, in bucket order; every pair
    is found from both sides, and both sides compute the same distance to the bit.
 
-   The cutoff is at most the shortest cell edge. WORK selects the operation: 0 counts the neighbours
-   in a bucket, 1 writes them at the offsets from the counts, 2 counts all other particles tested.
-   BLOCK threads per block. */
+   The cutoff is at most the shortest cell edge. WORK selects the operation: 0 counts each particle's
+   neighbours, 1 writes them at offsets made from those counts, 2 counts the particles tested,
+   without the particle itself. BLOCK threads per block. */
 #include "common/hash.h"
 
 __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ order,

@@ -60,7 +60,7 @@ class Master(Shared):
             self._sort_rows(self.particles)
 
     def _deal(self) -> None:
-        """Cut again, and send each rank its part of the sorted rows."""
+        """Divide the planes among the ranks anew, and send each its part of the sorted rows."""
         self._cut(self._comm.bcast(self._counted() if self.rank == 0 else None))
         if self.owned > self.capacity:
             self._allocate_part(self.owned)

@@ -269,9 +269,9 @@ class Watcher:
         self._is_answered()
 
     def say(self, text: str) -> bool:
-        """Have a text printed, unless another rank spoke before; False without a listener.
+        """Ask the watcher to print a text, unless another rank spoke before; False without one.
 
-        An empty text prints nothing and silences the others. Returns once it has been read.
+        An empty text prints nothing but silences the other ranks. Waits until the text is read.
         """
         self._tell({"say": text})
         return self._is_answered()

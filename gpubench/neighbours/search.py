@@ -109,9 +109,9 @@ class NeighbourList(Fixed):
     def count(self, positions: Any, out: Any = None) -> Any:
         """Return how many neighbours each particle has: int32, shape (n,).
 
-        As `Found.counts`, without the list; rows are particles, whatever `order` is.
-        out: what an earlier count of this search returned, of as many particles, to be written
-            anew. With a capacity, too, nothing is allocated and nothing waits.
+        The same as `Found.counts`, but makes no list; row i is particle i, whatever `order` is.
+        out: what an earlier count of as many particles returned, to be overwritten. If the list
+            also has a capacity, nothing is allocated and the host does not wait.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
@@ -151,9 +151,9 @@ class NeighbourList(Fixed):
             return found
 
     def bound(self, box: Any = None) -> float:
-        """Return how far from the cutoff a pair may be taken for one on the other side of it.
+        """Return how near the cutoff rounding may put a pair on the wrong side of it.
 
-        box: edges, for a list without a box of its own; by default those of the last search.
+        box: its edges, if the list has no box of its own; by default those of the last search.
         """
         if box is not None and self._given is not None:
             raise UserError("bound takes no box where the list has one of its own")

@@ -66,7 +66,7 @@ def pair_forces(
 
 
 def conservative_energy(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
-    """Return the conservative potential energy: the sum of a cutoff w^2 / 2 over pairs."""
+    """Return the conservative potential energy: the sum over pairs of a * cutoff * w^2 / 2."""
     repulsion = np.asarray(fluid.repulsion)
     energy = 0.0
     for pairs in ordered_pairs(positions, box, fluid.cutoff):

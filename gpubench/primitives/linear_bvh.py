@@ -15,10 +15,10 @@ ALONG = 1024  # cells of a Morton code along an axis
 class LinearBvh:
     """A binary tree over boxes in the order of their Morton codes (Karras 2012).
 
-    After a launch: `order`, int32, shape (items,), the box of each leaf; `children`, int32, shape
-    (items - 1, 2), inner nodes, or -1 - leaf; `node_boxes`, float32, shape (2 (items - 1), 4), low
-    and high of each inner node; `leaf_boxes`, likewise, its first `items` boxes. The root is inner
-    node 0; a single box has none.
+    After a launch: `order`, int32, shape (items,): the box of each leaf. `children`, int32, shape
+    (items - 1, 2): inner nodes, or `-1 - leaf`. `node_boxes`, float32, shape (2 (items - 1), 4):
+    low and high of each inner node. `leaf_boxes`: the same for the leaves, in its first 2 items
+    rows. The root is inner node 0; a tree over one box has no inner nodes.
     """
 
     def __init__(self, device: Device, items: int) -> None:

@@ -137,9 +137,9 @@ def find_cells(name: str) -> type[CellList]:
 
 
 def choose_form(algorithm: type[CellList], device: Device, *, reorders: bool = True) -> str:
-    """Return the first variant that the device can run and that reorders, else the first.
+    """Return the first form that the device can run and that reorders, else the first it can run.
 
-    reorders: False for the first that does not, for callers that reorder everything themselves.
+    reorders: if False, prefer one that does not, for callers that reorder everything themselves.
     Raises NotSupported where the device can run none.
     """
     lacking = {

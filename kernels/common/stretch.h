@@ -1,4 +1,4 @@
-/* Candidates among sorted particles for the neighbours of one, and the distance test. PERIODIC, REACH: see
+/* Which sorted particles may be neighbours of a given particle, and the distance test. PERIODIC, REACH: see
    neighbour_sorted_count.cu. */
 #ifndef GPUBENCH_COMMON_STRETCH_H
 #define GPUBENCH_COMMON_STRETCH_H
@@ -99,10 +99,10 @@ __device__ __forceinline__ void set_along(Along *a, GLOBAL const Grid *grid, flo
     a->cells = grid->cells[0];
 }
 
-/* The range of a row at squared distance `gap2`: cells may be short along x, so the row is clipped to the ball
-   around the particle. Its ends are sums in cells, rounded differently from the cells of positions: `slack` is large
-   enough for both. Along a periodic row it must not reach a cell whose image is nearer: no further than REACH cells,
-   which are as long as the cutoff. */
+/* The range of cells to search in a row at squared distance `gap2`. Cells may be short along x, so it is clipped to
+   the ball around the particle. Its ends, computed in units of cells, round differently from the particles' own cell
+   numbers; `slack` covers both errors. In a periodic row the range extends at most REACH cells (together at least the
+   cutoff), so that it never includes a cell whose image is nearer. */
 __device__ __forceinline__ void set_stretch(Stretch *s, GLOBAL const Grid *grid, GLOBAL const int *start,
                                             int row, const Along *x, float gap2, float cutoff2)
 {

@@ -27,11 +27,11 @@ def write(
     periodic: str = "",
     neighbours: float = 16.0,
 ) -> list[Path]:
-    """Write the source of a search that counts and lists; return the files.
+    """Write the source of a search that counts and lists; return the paths of the files.
 
-    periodic: the axes that repeat, some of xyz. neighbours: of a particle, about; cells are as
-    short as is best for so many, and so many get bits that mark them. Raises UserError for another
-    search or task, and for a folder with files of these names.
+    periodic: the periodic axes, such as "xz". neighbours: roughly how many a particle has; it sets
+    the length of cells and how many candidates get a marker bit. Raises UserError for a search or
+    task that cannot be exported, and if the folder already has one of the files.
     """
     if (search, task) != (SEARCH, TASK):
         raise UserError(f"only {SEARCH} --task {TASK} can be exported, not {search} --task {task}")

@@ -47,5 +47,5 @@ class MeshCollision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task; forms with given trees differ from those that also build them."""
+        """Return the one task, with one kind of answer, of forms with given trees and of others."""
         return "collide", None

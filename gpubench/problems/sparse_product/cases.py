@@ -183,7 +183,7 @@ def large_matrices() -> list[Case]:
 
 
 def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield matrices of particles and given ones, with rows of every length."""
+    """Yield matrices built from particles, and others given directly, with rows of many lengths."""
     box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
     for size in (0, 1, 150):
         yield of_particles(make(size, box, order="cell")), {}
