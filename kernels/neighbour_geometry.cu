@@ -15,6 +15,7 @@ typedef struct Box {
     double periodic[3];
 } Box;
 
+#define MOST_IMAGES 1073741824.0 /* box edges, beyond which rounding in double precision would exceed the bound */
 #define NOT_FINITE 0
 #define OUTSIDE 1
 #define MOST_PAIRS 2
@@ -25,11 +26,12 @@ __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box
                                         GLOBAL int64 *status)
 {
     double x = coordinate - box->low[axis], size = box->size[axis];
-    if (!(x - x == 0.0)) {
+    int repeats = box->periodic[axis] != 0.0;
+    if (!(x - x == 0.0) || (repeats && !(fabs(x) <= MOST_IMAGES * size))) {
         status[NOT_FINITE] = particle + 1;
         return 0.0f;
     }
-    if (box->periodic[axis] != 0.0) {
+    if (repeats) {
         x -= floor(x / size) * size;
         /* Rounded past one end, which is equivalent to the other end. */
         return x >= 0.0 && x < size ? (float)x : 0.0f;

@@ -53,11 +53,14 @@ class SearchBox:
         bound, (x, y, z) = self.bound(cutoff + skin), self.size
         if bound <= max(COARSE * cutoff, skin):
             return None
+        with_skin = (
+            f", or with skin={2 * bound:.2g}, which finds all pairs that distances() says are"
+            " nearer than the cutoff"
+        )
         return (
             f"pairs may be lost, or listed, that are up to {bound:.2g} (NeighbourList.bound) nearer"
             f" or further than the cutoff {cutoff:g}, since the box is {x:g} x {y:g} x {z:g}:"
-            f" search smaller parts, or with skin={2 * bound:.2g}, which finds all pairs that"
-            " distances() says are nearer than the cutoff"
+            f" search smaller parts{with_skin if bound < cutoff else ', without what is far away'}"
         )
 
     def searched(self, cutoff: float) -> float:
@@ -134,7 +137,7 @@ def box_around(low: NDArray[np.float64], high: NDArray[np.float64], reach: float
         margin = np.maximum(0.05 * (high - low), 0.5 * reach)
         a, b, c = map(float, low - margin)
         x, y, z = map(float, high - low + 2 * margin)
-    if not np.isfinite((a, b, c, x, y, z)).all():
+    if not np.isfinite((a, b, c, math.hypot(x, y, z))).all():
         raise UserError("the positions are further apart than float64 holds: remove what is far")
     return SearchBox((a, b, c), (x, y, z), (False, False, False))
 

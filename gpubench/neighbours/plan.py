@@ -196,7 +196,10 @@ class Plan(PairKernels):
         if not_finite or outside or self.capacity is not None:
             self._device.fill(self.status, 0)
         if not_finite:
-            raise UserError(f"position {not_finite - 1} is not finite")
+            raise UserError(
+                f"position {not_finite - 1} is not finite, or is over 2^30 edges of the box away"
+                " along an axis that repeats"
+            )
         if outside:
             raise UserError(
                 f"position {outside - 1} is outside the box along an axis that does not repeat"

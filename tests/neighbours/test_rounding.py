@@ -50,6 +50,13 @@ def test_with_the_skin_that_helps_no_pair_is_lost():
     assert search.bound() == pytest.approx(0.0067, abs=1e-4)
 
 
+def test_no_skin_longer_than_the_cutoff_is_recommended():
+    with pytest.raises(UserError, match="search smaller parts, without what is far away"):
+        NeighbourList(1.0)(np.array([[0, 0, 0], [0.589, 0, 0], [1e8, 0, 0]]))
+    with pytest.raises(UserError, match="further apart than float64 holds"):
+        NeighbourList(1.0)(np.array([[0, 0, 0], [1.5e308] * 3]))
+
+
 def test_what_a_kept_list_may_lack_is_taken_off_its_skin():
     search = NeighbourList(1.0, (9000, 10, 10), skin=0.02)
     search.update(np.full((2, 3), 5.0))
@@ -90,7 +97,8 @@ def test_coordinates_far_beyond_float32(ends, message):
     positions[: len(ends), 0] = ends
     with pytest.raises(UserError, match=message):
         NeighbourList(1.0)(positions)
-    assert len(NeighbourList(1.0, (10,) * 3, True)(positions).counts) == 50
+    with pytest.raises(UserError, match=r"or is over 2\^30 edges of the box away"):
+        NeighbourList(1.0, (10,) * 3, True)(positions)
 
 
 def test_the_bound_in_open_space_is_that_of_the_last_search():
