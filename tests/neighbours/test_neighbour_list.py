@@ -671,6 +671,19 @@ def test_the_stream_of_torch_is_used():
 
 
 @pytest.mark.cuda
+def test_coordinates_are_wrapped_on_a_gpu(to_gpu):
+    _, up, down = to_gpu
+    edges, images = np.array([3.75, 4.0, 7.25]), np.random.default_rng(6).integers(-9, 9, (300, 3))
+    positions = np.round(drawn(300, 5, edges, "float64") * 2**20) / 2**20
+    search = NeighbourList(1.0, edges, periodic=True)
+    plain = down(search.count(up(positions)))
+    assert np.array_equal(plain, down(search.count(up(positions + images * edges))))
+    positions[5, 2] += 2.0**32 * edges[2]
+    with pytest.raises(UserError, match=r"position 5 is .* over 2\^30 edges of the box"):
+        search(up(positions))
+
+
+@pytest.mark.cuda
 def test_errors_of_a_gpu_are_those_of_the_host(to_gpu):
     _, up, _ = to_gpu
     positions = drawn(100)
