@@ -71,7 +71,12 @@ AXES = _Axes()
 
 def sizes() -> list[str]:
     """Return the axes that are sizes of an input, which titles always tell."""
-    return [name for name, axis in AXES.items() if axis.is_size]
+    return _sizes(problems.learnt())
+
+
+@lru_cache(maxsize=8)
+def _sizes(learnt: int) -> list[str]:
+    return [name for name, axis in _known(learnt).items() if axis.is_size]
 
 
 def counts() -> list[str]:

@@ -62,7 +62,8 @@ class InputAxes:
     @cached_property
     def kind(self) -> dict[str, Any]:
         """The same without the sizes."""
-        return {name: value for name, value in self.as_kind.items() if name not in sizes()}
+        left_out = sizes()
+        return {name: value for name, value in self.as_kind.items() if name not in left_out}
 
     def has(self, **axes: object) -> bool:
         """Whether it has these values."""
