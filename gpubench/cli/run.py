@@ -108,7 +108,7 @@ def _measure(
     fresh: bool,
     ranks: int,
 ) -> list[RunSummary]:
-    """Measure one study after another, and report each; raise Exit(130) on Ctrl-C."""
+    """Measure the studies in turn, and report each; raise Exit(130) on Ctrl-C."""
     from gpubench.studies import runner
 
     say(f"measuring on {engine.device.name} ({engine.device.spec})")
@@ -136,7 +136,7 @@ def _measure(
 
 
 def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:
-    """Run the same command in several processes, one after another; raise Exit with the worst."""
+    """Run the same command in several processes in turn; raise Exit with the worst status."""
     require.one_process("run --processes")
     own = {"studies", "processes", "out"}
     options = words_of(context, context.params.keys() - own)
@@ -147,6 +147,6 @@ def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:
         words = [*context.params["studies"], *options, "--out", str(folder)]
         status = subprocess.run(children.command("gpubench", "run", *words), check=False).returncode
         if status not in (0, 1):
-            raise typer.Exit(status if status > 0 else 128 - status)  # as shells have it
+            raise typer.Exit(status if status > 0 else 128 - status)  # the convention of shells
         worst = max(worst, status)
     raise typer.Exit(worst)

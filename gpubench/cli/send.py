@@ -1,4 +1,4 @@
-"""`gpubench send`: results as the files that a contribution adds to the repository."""
+"""`gpubench send`: write results as the files to contribute to the repository."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def tune(
 
 
 def _print(found: Tuned) -> None:
-    """Print ranks, the results for a trajectory, and last the line to write."""
+    """Print the ranking, the results for a trajectory, and last the line of code to use."""
     from gpubench.cli.output import print_table
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame_of
