@@ -60,7 +60,7 @@ class CtrlC:
             signal.signal(signal.SIGINT, handler)
 
     def note(self, *_: object) -> None:
-        """Handler that only sets `came`."""
+        """Set `came` and do nothing else; used as a handler."""
         self.came = True
 
 
