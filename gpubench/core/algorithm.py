@@ -106,7 +106,7 @@ class Algorithm(ABC):
         return None, None
 
     def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
-        """Allocate all arrays and build all kernels; called once, after __init__ has run.
+        """Allocate all arrays and build all kernels; called once, at the end of __init__.
 
         Raises UserError for bad parameters, NotSupported if the device lacks a feature.
         """
