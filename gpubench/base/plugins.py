@@ -72,9 +72,9 @@ def add(given: Iterable[Path]) -> None:
 def additions() -> tuple[Addition, ...]:
     """Import and return the added modules: paths first, then entry points by name.
 
-    Duplicates appear once. Raises UserError for a path that is missing or cannot be a module, for
-    an entry point that names no module, and for kernel files with the same name; exceptions of an
-    imported module propagate, with a note that names it.
+    Duplicates appear once. Raises UserError for a path that is missing or not importable, for an
+    entry point that is not a module, and for kernel files with equal names. Exceptions raised while
+    importing a module propagate, with a note that names the module.
     """
     found: list[Addition] = []
     for path in _given():
@@ -154,7 +154,7 @@ def _by_entry_point(point: metadata.EntryPoint) -> Addition:
 
 
 def _with_parts(module: ModuleType) -> tuple[ModuleType, ...]:
-    """Return a module and, if it is a package, its modules without leading underscore."""
+    """Return a module and, if it is a package, its submodules with public names."""
     names = [part.name for part in pkgutil.iter_modules(getattr(module, "__path__", []))]
     parts = [f"{module.__name__}.{name}" for name in names if not name.startswith("_")]
     return module, *(_imported(part, part) for part in parts)

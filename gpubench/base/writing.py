@@ -22,7 +22,7 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise UserError if the body of the `with` cannot write a file."""
+    """Turn an OSError in the body of the `with` into a UserError about writing `path`."""
     try:
         yield
     except OSError as error:
@@ -147,7 +147,7 @@ def _lock(descriptor: int, waits: bool) -> bool:
 
 def _release(path: Path, descriptor: int) -> None:
     with suppress(OSError):
-        path.unlink()  # before unlocking: the next owner makes a new one
+        path.unlink()  # before unlocking, so that the next owner creates a new file
     os.close(descriptor)
 
 

@@ -161,8 +161,8 @@ def choose(
 ) -> None:
     """Recommend a neighbour search or a key sort.
 
-    The answer opens with the choice and what it may lose; nothing is measured. Exit 0 if no other
-    may be as fast, 2 on an error, 3 if another may be, or the input or the GPU was not measured.
+    The answer is based on stored results: the choice, and how much slower than the best it may be.
+    Exit 0 if no other may be as fast, 2 on an error, 3 if inconclusive or not measured.
     """
     require.one_process("choose")
     # Set before NumPy is imported: for matrices this small, BLAS threads cost more than they save.

@@ -49,8 +49,8 @@ def compare(
 ) -> None:
     """Test whether one commit is slower than another.
 
-    Measures two commits, base and head, side by side, and judges each measurement. Exit 0 same or
-    faster, 1 slower or no longer right, 2 error, 3 inconclusive.
+    Measures two commits, base and head, side by side, and tests each measurement. Exit 0: same or
+    faster, 1: slower or no longer correct, 2: error, 3: inconclusive.
     """
     require.one_process("compare")
     if as_json and markdown == STDOUT:

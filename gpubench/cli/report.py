@@ -21,7 +21,7 @@ def report(
 ) -> None:
     """Write a report of results, and print its path.
 
-    It consists of HTML, Markdown, CSV and figures.
+    The report consists of HTML, Markdown, CSV and figures.
     """
     require.one_process("report")
     install.require("report", "gpubench report")

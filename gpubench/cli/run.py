@@ -66,8 +66,8 @@ def run(
 ) -> None:
     """Measure studies. Existing measurements are reused, so a stopped run resumes.
 
-    Under mpirun, all ranks share each input of a study of several ranks; with --spread each rank
-    measures inputs of its own. Exit 1 if an algorithm gave a wrong answer or failed.
+    Under mpirun, all ranks work together on each input of a study for several ranks; with --spread
+    each rank measures different inputs. Exit 1 if an algorithm gave a wrong answer or failed.
     """
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame
@@ -87,7 +87,7 @@ def run(
             return
         chosen = [study.load_study(name) for name in dict.fromkeys(studies)]
         require.folder("--out", out)
-        for each in chosen:  # before the first is measured, so that a mistake costs no time
+        for each in chosen:  # find mistakes in all studies before measuring the first
             plan.plan(each, selection)
         with party.lead() as opened:
             engine = runner.engine_of(opened)

@@ -111,9 +111,9 @@ def simulate(
 ) -> None:
     """Run a simulation and report its speed.
 
-    Also reports the time of each phase, and observations. Ctrl-C ends it after the current steps,
-    with a checkpoint if --checkpoint is given; exit 130. Exit 2 if it blows up. Under mpirun, all
-    ranks share it.
+    Also reports the time of each phase, and observations. Ctrl-C stops it after the current steps,
+    with a checkpoint if --checkpoint is given, and exit status 130. Exit 2 if the simulation blows
+    up. Under mpirun, all ranks share the simulation.
     """
     from gpubench.simulate.ranks import Crew, choose_decomposition
 

@@ -77,7 +77,7 @@ def _joined() -> Ranks | None:
 
 
 def _exit_at_once(*_: object) -> NoReturn:
-    os._exit(INTERRUPTED)  # nothing is open yet
+    os._exit(INTERRUPTED)  # there is nothing to clean up yet
 
 
 def _leave(ctrl_c: CtrlC, ranks: Ranks | None) -> None:

@@ -59,8 +59,8 @@ def tune(
 ) -> None:
     """Time all searches on your own particles.
 
-    The last line is the code to write. On a trajectory, also evaluate updates and skins. Exit 1 if
-    an answer is wrong.
+    The last line printed is the code to use. With a trajectory, also evaluate updates and skins.
+    Exit 1 if an answer is wrong.
     """
     from gpubench.neighbours.tune import tune as tuned
 

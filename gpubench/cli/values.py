@@ -141,7 +141,7 @@ def arg(metavar: str, help_text: str, **more: Any) -> Any:
 
 
 def filled(help_text: str) -> str:
-    """Replace the names in braces in a help text by their values, which are looked up now."""
+    """Replace names in braces, such as {tasks}, in a help text by the values listed in NAMED."""
 
     def values(match: re.Match[str]) -> str:
         return ", ".join(among(match[1]))

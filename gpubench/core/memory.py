@@ -23,7 +23,7 @@ class HasMemory(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that arrays may use."""
+        """Memory available to arrays, in bytes."""
 
 
 def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | None:
@@ -70,5 +70,5 @@ def _limits() -> Iterator[int]:
             file = folder / name
             if folder.is_relative_to(top) and file.is_file():
                 text = file.read_text().strip()
-                if text.isdecimal():  # else `max`
+                if text.isdecimal():  # otherwise "max", no limit
                     yield int(text)

@@ -30,7 +30,7 @@ def poison(device: Device, *arrays: Any) -> None:
 
 
 def empty(device: Device, cells: Any) -> None:
-    """Queue emptying a cell list: incorrect if there are particles, but safe to traverse."""
+    """Queue making a cell list empty: incorrect if there are particles, but safe to traverse."""
     for array in arrays_of(cells):
         _fill(device, array, cells.empty_byte)
 

@@ -142,7 +142,7 @@ class SourceTree:
         return self._forms[place]
 
     def _in_full(self, place: Place, backend: str) -> str:
-        """Return a definition with each reference replaced by a hash of its target's own text."""
+        """Return a definition with kernel files and references replaced by hashes of their text."""
 
         def kernel(match: re.Match[str]) -> str:
             return "" if backend == "cuda" and match[1].endswith(".cl") else self._kernel(match[1])
@@ -167,7 +167,7 @@ class SourceTree:
 
 
 class _Writer(ast.NodeTransformer):
-    """Normalises one definition in place."""
+    """Normalises the syntax tree of one definition, in place."""
 
     def __init__(self, sources: SourceTree, place: Place) -> None:
         self._sources, self._place = sources, place
@@ -314,7 +314,7 @@ def _sources() -> SourceTree:
 
 @cache
 def version_of(algorithm: str, workload: str | None, backend: str) -> str | None:
-    """Return the version of an algorithm of this package, within a workload if one is given.
+    """Return the version of an algorithm, or of an algorithm together with a workload.
 
     None for algorithms from outside the package.
     """

@@ -35,7 +35,7 @@ class TorchSort(LibrarySort):
     def sort(self, cell_of: Any) -> None:
         torch = self._torch.torch
         keys, indices, order, cells, start = self._views
-        if cell_of is not self._given:  # reuse the view: its host time should not count
+        if cell_of is not self._given:  # reuse the view: creating it takes host time
             self._given, self._given_view = cell_of, self._torch.view(cell_of)
         with self._torch.on_stream():
             torch.sort(self._given_view, out=(keys, indices))
@@ -73,7 +73,7 @@ class TorchKeySort(LibraryKeySort):
         self._indices = self.allocate(self.size, "int64")
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the keys, and make views of all arrays, so that their host time is not timed."""
+        """Upload the keys, and create views of all arrays, which would take host time in `sort`."""
         super().load(inputs)
         arrays: list[Any] = [self.keys, self.sorted_keys, self._indices]
         if self.values is not None:

@@ -34,7 +34,7 @@ class RateColumn(ProgressColumn):
         self._unit = unit
 
     def render(self, task: Task) -> Text:
-        """Return the rate of the last half minute."""
+        """Return the average rate over the last half minute, as text."""
         if task.speed is None:
             return Text("")
         digits = 0 if task.speed >= 10 else 2
@@ -61,7 +61,7 @@ class ProgressBar:
         self._progress.advance(self._task, n)
 
     def describe(self, text: str) -> None:
-        """Show the current work."""
+        """Set the description shown with the bar."""
         self._progress.update(self._task, description=text)
 
     @property

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from gpubench.base.errors import UserError
 from gpubench.core.grid import LARGEST_CELL, SMALLEST_CELL, Grid, edges_of
 
-CELLS_PER_PARTICLE = 4  # at most; beyond it cells grow past the cutoff, since empty ones cost time
+CELLS_PER_PARTICLE = 4  # maximum, since empty cells cost time; cells may exceed the cutoff instead
 LEAST_CELLS = 4096  # always allowed, however few the particles
 MOST_ALONG = 2**20  # cells along one axis, limited by float32 resolution
 ROUNDING = 2.0**-22  # relative tolerance when box / cutoff should be a whole number
-LEAST_CUTOFF = 2.0**-62  # smallest cutoff whose square is nonzero in float32
+LEAST_CUTOFF = 2.0**-62  # the square of a shorter cutoff may be 0 in float32
 MOST_SHOWN = 100  # characters of a user's value quoted in an error message
 COARSE = 1e-3  # fraction of the cutoff; a larger rounding bound is reported to the user
 
@@ -68,7 +68,7 @@ class SearchBox:
         return min(max(cutoff, LEAST_CUTOFF), 2 * math.hypot(*self.size))
 
     def grid(self, particles: int, reach: float) -> Grid:
-        """Divide the box into cells at least `reach` long; their number is limited, see above.
+        """Divide the box into cells at least `reach` long, at most CELLS_PER_PARTICLE per particle.
 
         Raises UserError if a periodic axis has fewer than three cells (the message gives the
         shortest edge allowed), or if float32 cannot represent the lengths.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PREFIX = "search-"
 TASK = "list"
-DEFAULT = "counting-sort"  # on every device, needs only the compiler of its own kernels
+DEFAULT = "counting-sort"  # runs on every device without further dependencies
 
 
 @cache
@@ -28,7 +28,7 @@ def methods() -> dict[str, type[CellSearch]]:
 
     Searches built on a library's sort are excluded: the library brings its own arrays and streams.
     """
-    # The registry would import every algorithm: most of the time of a first call with a warm cache.
+    # Not from the registry: it imports every algorithm, which would dominate the first call.
     searches = classes_in(cell_search, CellSearch)
     return {each.name.removeprefix(PREFIX): each for each in searches if TASK in each.forms}
 

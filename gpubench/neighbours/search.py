@@ -92,7 +92,7 @@ class NeighbourList(Fixed):
             warnings.warn(why, stacklevel=2)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_plan": None, "_last": None}  # both belong to this process
+        return vars(self) | {"_plan": None, "_last": None}  # both hold device memory
 
     @uncompiled
     def __call__(self, positions: Any, out: Found | None = None) -> Found:

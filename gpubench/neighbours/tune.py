@@ -171,7 +171,7 @@ def tune(
         if len(states) > 1 and task == "list":
             wider = moments.wider(cutoff, skins)
             ours = [each for each in subjects if each.algorithm.removeprefix(PREFIX) in methods()]
-            for skin, each in wider.items():  # skin 0 is the last frame, which has its sweep
+            for skin, each in wider.items():  # for skin 0, `sweeps` has it already: the last frame
                 sweeps.setdefault(each.distribution, _sweep(f"skin-{skin:g}", each, ours))
         seconds = _seconds([*sweeps.values()], cutoff)
         say(
