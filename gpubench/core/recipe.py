@@ -16,10 +16,10 @@ SCALES = ("names", "size", "number", "with zero", "linear")
 class Words:
     """Names and formatting of an axis in reports.
 
-    heading: column heading in tables. label: axis label in figures. phrase: wording for values in
-    a sentence. scale: one of SCALES, see report.figures.Scale. names: its values in order, each
-    with its name in figures, or None to use the value. is_size: whether it is a size of the input;
-    titles always include sizes. place: sort key among axes; ties keep the order of declaration.
+    heading: column heading in tables. label: axis label in figures. phrase: wording for its values
+    in a sentence. scale: one of SCALES, see report.figures.Scale. names: its values in order, each
+    with a display name for figures, or None to use the value. is_size: whether it is a size of the
+    input, which titles always include. place: sort key; ties keep the order of declaration.
     """
 
     heading: str

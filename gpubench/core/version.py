@@ -23,7 +23,7 @@ from pathlib import Path
 from gpubench.base import paths
 
 EPOCH = 1
-NAMED_IN = ("algorithms", "libraries", "workloads")  # packages with classes that results name
+NAMED_IN = ("algorithms", "libraries", "workloads")  # packages whose classes have a `name`
 # Packages and modules that are never timed, here and in older commits.
 NOT_TIMED = {
     "axes", "base", "cases", "checks", "choose", "cli", "compare", "contract", "contracts", "core",

@@ -296,7 +296,7 @@ class OpenCLDevice(Device):
 
     @contextmanager
     def memory_errors(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Iterator[None]:
-        """Return a context for one allocation; raises OutOfMemory if it is too large."""
+        """Return a context for one allocation, which raises OutOfMemory if memory is too small."""
         wanted = math.prod((shape,) if isinstance(shape, int) else shape) * np.dtype(dtype).itemsize
         message = (
             f"{wanted / 2**30:.2f} GiB for one array are more than {self.name} gives"
