@@ -1,7 +1,7 @@
 """Start Python processes that end with this one and import nothing from the current folder.
 
 The parent calls `command`; the child first runs this file as a plain script, possibly with the
-Python and the package of another commit, so this file imports nothing of the package.
+Python and the package of another commit, so this file must not import from the package.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ def command(
 ) -> list[str]:
     """Return the command that runs a module with arguments, as `python -m` does.
 
-    The process is killed when the thread that starts it ends. It imports what Python's variables
-    and installed packages determine, except for this package, which is the current one.
+    The process is killed when the thread that starts it ends. It searches for imports as any
+    Python process does (PYTHONPATH, installed packages), except for this package, see `is_ours`.
 
-    is_ours: whether the child uses this copy of the package; else the one that its Python finds.
+    is_ours: whether the child uses this copy of the package, or the one that its Python finds.
     """
     package = str(Path(__file__).parents[2]) if is_ours else ""
     return [python, "-P", __file__, str(os.getpid()), package, module, *arguments]
 
 
 def _run() -> None:
-    """Run the module on the command line; before it stand the parent and the package's folder."""
+    """Run a module. Command line: parent's process id, package folder, module, arguments."""
     _, parent, package, module = sys.argv[:4]
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(parent):
@@ -39,7 +39,7 @@ def _run() -> None:
     del sys.argv[1:4]
     if package:
         sys.path.insert(0, package)
-        import gpubench.base  # noqa: F401  # fixes where its modules are found
+        import gpubench.base  # noqa: F401  # later imports of the package use this copy
 
         del sys.path[0]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

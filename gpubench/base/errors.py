@@ -2,7 +2,7 @@
 
 
 class UserError(Exception):
-    """Bad input: the message says in one line what was wrong and what would be right."""
+    """Bad input: the message states in one line the mistake and how to correct it."""
 
 
 class DeviceUnavailable(UserError):
@@ -10,11 +10,11 @@ class DeviceUnavailable(UserError):
 
 
 class NotSupported(UserError):
-    """A form cannot run on this device: the message names the next step."""
+    """A variant cannot run on this device: the message names the next step."""
 
 
 class OutOfMemory(UserError):
-    """More memory was asked for than the device has."""
+    """An allocation exceeds the available memory."""
 
 
 class CompileError(Exception):

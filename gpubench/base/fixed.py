@@ -8,7 +8,7 @@ from gpubench.base.errors import UserError
 
 
 class Fixed:
-    """Base class that refuses to change public attributes."""
+    """Base class whose public attributes are read-only."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):

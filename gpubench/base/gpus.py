@@ -1,10 +1,10 @@
-"""The names of this machine's NVIDIA GPUs, for modules that open no device."""
+"""The names of this machine's NVIDIA GPUs, read without opening a device."""
 
 from __future__ import annotations
 
 
 def gpu_names() -> list[str]:
-    """Return the names of this machine's GPUs, without opening one; empty without NVML."""
+    """Return the names of this machine's GPUs; empty without NVML."""
     try:
         import pynvml
     except ImportError:

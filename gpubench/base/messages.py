@@ -12,7 +12,7 @@ def be_quiet(quiet: bool) -> None:
 
 
 def is_quiet() -> bool:
-    """Return whether only errors are printed."""
+    """Whether only errors are printed."""
     return _is_quiet
 
 
@@ -23,5 +23,5 @@ def say(message: str) -> None:
 
 
 def say_why(message: str) -> None:
-    """Print on standard error, in one line, why a command ends without a result."""
+    """Print one line on standard error, even if silenced: the reason why a command fails."""
     print(f"gpubench: {' '.join(message.split())}", file=sys.stderr)

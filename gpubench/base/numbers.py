@@ -13,7 +13,7 @@ POWER = re.compile(r"(-?\d{1,4})\*\*(\d{1,2})")
 
 
 def read_whole(text: str) -> int:
-    """Return a whole number; raises ValueError for anything else, and for more than 64 bits."""
+    """Parse a whole number; raises ValueError for anything else, or if it exceeds 64 bits."""
     found = _decimal(text)
     if not found.is_finite() or found.copy_abs() > LARGEST or found != found.to_integral_value():
         raise ValueError(f"a whole number such as 65536, 1e6 or 2**20, not {text!r}")
@@ -21,7 +21,7 @@ def read_whole(text: str) -> int:
 
 
 def read_number(text: str) -> float:
-    """Return a number, which may be infinite or NaN; raises ValueError for anything else."""
+    """Parse a number, which may be infinite or NaN; raises ValueError for anything else."""
     return float(_decimal(text))
 
 
@@ -52,7 +52,7 @@ def size(number: int) -> str:
 
 
 def listing(words: Iterable[str]) -> str:
-    """Join words with commas and a last "and"."""
+    """Join words with commas, and the last with "and"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 

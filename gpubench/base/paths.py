@@ -1,4 +1,4 @@
-"""Places on disk: kernels, shipped results, the cache for compiled code, the repository."""
+"""Locations of kernels, shipped results, the cache for compiled code, and the repository."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def kernel_folder() -> Path:
-    """Return the folder of kernel sources: in an installed wheel, or beside the package."""
+    """Return the folder of kernel sources: inside an installed package, or beside a checkout's."""
     installed = PACKAGE / "kernels"
     return installed if installed.is_dir() else PACKAGE.parent / "kernels"
 
@@ -17,7 +17,7 @@ def kernel_folder() -> Path:
 def measured_folder() -> Path:
     """Return the folder of shipped results, with one folder per machine; it may be missing.
 
-    A checkout has those of every study, an installed wheel only those that `choose` needs.
+    A checkout has results of every study, an installed wheel only those that `choose` needs.
     """
     installed = PACKAGE / "measured"
     return installed if installed.is_dir() else PACKAGE.parent / "results" / "measured"

@@ -1,7 +1,7 @@
-"""Modules from outside the package, with kernels beside them.
+"""Plug-ins: modules from outside the package, with kernels in the same folder.
 
-A module is added by an entry point of the group `gpubench.algorithms`, or by its path in the
-environment variable GPUBENCH_ADD, which measuring processes inherit. It is imported as if the
+A module is added by an entry point in the group `gpubench.algorithms`, or by its path in the
+environment variable GPUBENCH_ADD, which child processes inherit. It is imported as if the
 folder of its package were first on Python's path, ahead of other modules of the same name.
 """
 
@@ -29,12 +29,12 @@ SOURCES = KERNELS | {".py"}
 
 @dataclass(frozen=True)
 class Addition:
-    """A module, or a folder of them.
+    """An added module, or a folder of modules.
 
-    name: its name in results: that of the entry point, file or folder.
-    modules: those that may declare algorithms and the like; kernels lie beside them.
-    folder: the folder of its sources. is_whole: whether everything below that folder belongs to it,
-        or only the files beside the module.
+    name: its name in results, taken from the entry point, file or folder.
+    modules: the modules to search for algorithms; their kernels are in the same folders.
+    folder: the folder of its sources. is_whole: whether everything below that folder is part of
+        it, or only the files directly in the folder.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Addition:
 
     @property
     def kernel_folders(self) -> list[Path]:
-        """The distinct folders of its modules."""
+        """The folders of its modules, without duplicates."""
         return list(dict.fromkeys(_file(module).parent for module in self.modules))
 
     def sources(self) -> Iterator[tuple[str, Path]]:
@@ -57,7 +57,7 @@ class Addition:
 
 
 def add(given: Iterable[Path]) -> None:
-    """Add modules by path in this process and its children, before any is looked up.
+    """Add modules by path in this process and its children; call before any look-up.
 
     Raises UserError if a path does not exist.
     """
@@ -72,9 +72,9 @@ def add(given: Iterable[Path]) -> None:
 def additions() -> tuple[Addition, ...]:
     """Import and return the added modules: paths first, then entry points by name.
 
-    Duplicates appear once. Raises UserError for a path that is missing or cannot be a module, for
-    an entry point that names no module, and for kernel files with the same name; exceptions of an
-    imported module propagate, with a note that names it.
+    Duplicates appear once. Raises UserError for a path that is missing or not importable, for an
+    entry point that is not a module, and for kernel files with equal names. Exceptions raised while
+    importing a module propagate, with a note that names the module.
     """
     found: list[Addition] = []
     for path in _given():
@@ -154,14 +154,14 @@ def _by_entry_point(point: metadata.EntryPoint) -> Addition:
 
 
 def _with_parts(module: ModuleType) -> tuple[ModuleType, ...]:
-    """Return a module and, if it is a package, its modules without leading underscore."""
+    """Return a module and, if it is a package, its submodules with public names."""
     names = [part.name for part in pkgutil.iter_modules(getattr(module, "__path__", []))]
     parts = [f"{module.__name__}.{name}" for name in names if not name.startswith("_")]
     return module, *(_imported(part, part) for part in parts)
 
 
 def _import(path: Path) -> ModuleType:
-    """Import a file or a package by its full name, from its outermost package on."""
+    """Import a file or a package by its full dotted name, starting at its outermost package."""
     name, root = path.stem, path.parent
     while (root / "__init__.py").is_file():
         name, root = f"{root.name}.{name}", root.parent

@@ -7,19 +7,19 @@ from functools import cache
 
 from gpubench.base.paths import PACKAGE
 
-# The commands with a default study, and the role of the study of run-to-run spread.
+# Commands with a default study; `spread` is the study of run-to-run variation.
 ROLES = ("choose", "choose-sort", "compare", "spread")
 
 
 @cache
 def study_for(role: str) -> str:
-    """Return the name of the only study with a role, by reading the files of all studies.
+    """Return the name of the one study that declares a role.
 
-    Needs no device and no algorithm. Raises LookupError if none or several have it.
+    Reads only the study files. Raises LookupError if no study or several studies declare it.
     """
     files = sorted((PACKAGE / "studies").glob("*.toml"))
     texts = {file.stem: file.read_text(encoding="utf-8") for file in files}
-    having = [  # parsing all of them takes as long as answering a query
+    having = [  # parse only if needed: parsing all takes as long as answering a question
         name
         for name, text in texts.items()
         if "roles" in text and role in tomllib.loads(text).get("roles", ())

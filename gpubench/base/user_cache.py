@@ -27,17 +27,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OWN = "gpubench"  # this package's folder inside a cache folder
-ROOM_BYTES = 16 << 20  # enough for the programs of a long run
+ROOM_BYTES = 16 << 20  # free space required; enough for the programs of a long run
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def usable_cache() -> Path | None:
     """Return (and make) the package's cache folder; None if none is writable.
 
-    It lies in the user's cache folder. If that is read-only or full, all caches of this process and
-    its children (also of PyOpenCL, PoCL and Warp) move to the user's folder among the temporary
-    files. If that fails too, PyOpenCL runs without a cache. Either is reported once on standard
-    error.
+    It is in the user's cache folder. If that is read-only or full, all caches of this process and
+    its children (including PyOpenCL, PoCL and Warp) move to a private folder in TMPDIR or /tmp. If
+    that fails too, PyOpenCL runs without a cache. Either case is reported once on standard error.
     """
     try:
         folder = platformdirs.user_cache_dir()
@@ -47,7 +46,7 @@ def usable_cache() -> Path | None:
 
 
 def keep(path: Path, content: bytes) -> bool:
-    """Make a cache file hold exactly this content; report on standard error if that fails."""
+    """Write a cache file unless it already has this content; report failure on standard error."""
     if _read(path) == content:
         return True
     if path.is_dir():
@@ -66,8 +65,8 @@ def keep(path: Path, content: bytes) -> bool:
 def kept(path: Path | None, make: Callable[[], bytes]) -> bytes:
     """Return the result of `make`, from a cache file if there is one.
 
-    path: of the file, whose name identifies all inputs of `make`; None for no caching. The file
-    begins with a digest of the rest, so that a damaged one is rebuilt.
+    path: the cache file, whose name identifies all inputs of `make`; None for no caching. The file
+    starts with a digest of the rest, so that a damaged file is rebuilt.
     """
     found = None if path is None else _read(path)
     if found is not None and found.startswith(_digest([content := found[DIGEST_BYTES:]])):
@@ -81,7 +80,7 @@ def kept(path: Path | None, make: Callable[[], bytes]) -> bytes:
 def machine_code(file: str, what: object, compiled: Callable[[], bytes]) -> bytes:
     """Return the machine code of a kernel file: from the cache, or compiled and cached.
 
-    what: everything that the code depends on, its sources as `sources_digest`.
+    what: everything that the code depends on, with its sources as a `sources_digest`.
     """
     folder = usable_cache()
     key = hashlib.sha256(repr(what).encode()).hexdigest()[:16]
@@ -101,9 +100,9 @@ def sources_digest(folders: Iterable[Path]) -> str:
 def remembered(name: str, content: Iterable[bytes], make: Callable[[], T]) -> T:
     """Return the result of `make` for some content, from the cache if possible.
 
-    name: of the file, which holds the latest value. content: everything that `make` reads besides
-    the package's own files. The file is rebuilt if it is damaged or if content, code or libraries
-    have changed. Without a usable cache nothing is stored.
+    name: the file's name; it holds the latest value only. content: everything that `make` reads
+    besides the package's own files. The file is rebuilt if it is damaged, or if the content, this
+    package or a library has changed. Without a usable cache, nothing is stored.
     """
     import pickle  # most commands do not need it
 
@@ -130,10 +129,10 @@ def remembered_arrays(
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays that `make` computes for a key, from the cache if possible.
 
-    group: of files, of which the latest `most` are kept. A damaged file is rebuilt; without a
-    usable cache nothing is stored.
+    group: prefix of the file names; only the latest `most` files with it are kept. A damaged file
+    is rebuilt; without a usable cache, nothing is stored.
     """
-    import numpy as np  # here, for the command line imports this module
+    import numpy as np  # imported late: the command line imports this module
 
     folder = _folder_to_remember_in()
     if folder is None:
@@ -141,7 +140,7 @@ def remembered_arrays(
 
     def packed() -> bytes:
         file = io.BytesIO()
-        np.savez(file, **make())  # type: ignore[arg-type]  # of its stubs, for names of arrays
+        np.savez(file, **make())  # type: ignore[arg-type]  # NumPy's stubs reject array names
         return file.getvalue()
 
     with np.load(io.BytesIO(kept(folder / f"{group}-{key}.arrays", packed))) as found:
@@ -170,7 +169,7 @@ def _read(path: Path) -> bytes | None:
 
 @cache
 def _own_files() -> bytes:
-    """Return a digest of the package's files, Python and the libraries."""
+    """Return a digest of the package's files and the versions of Python and libraries."""
     from importlib.metadata import version  # slow to import
 
     package = Path(__file__).parents[1]
@@ -183,7 +182,7 @@ def _own_files() -> bytes:
 
 
 def _digest(parts: Iterable[bytes]) -> bytes:
-    """Return a digest of the parts and their lengths."""
+    """Return a digest of all parts, including their lengths."""
     found = hashlib.sha256()
     for part in parts:
         found.update(len(part).to_bytes(8, "little") + part)
@@ -229,9 +228,9 @@ def _why_unusable(place: Path) -> str | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Make a folder; return whether no other user can write to it.
+    """Make a folder; return whether it belongs to this user and no other user can write to it.
 
-    Cached code is executed, and every user can make folders among the temporary files.
+    This matters because cached code is executed, and any user can make folders in /tmp.
     """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

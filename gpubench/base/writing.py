@@ -22,7 +22,7 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise UserError if the body of the `with` cannot write a file."""
+    """Turn an OSError in the body of the `with` into a UserError about writing `path`."""
     try:
         yield
     except OSError as error:
@@ -34,18 +34,18 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give the body of the `with` a file to write, which atomically becomes `path` at the end.
+    """Yield a temporary file to write, and atomically rename it to `path` at the end.
 
-    It is renamed after its content is on the disk: if the process is killed or the body raises, the
-    previous file at `path` remains. Parent folders are made; leftovers of killed processes are
+    The rename follows a flush to disk: if the process is killed or the body raises, the previous
+    file at `path` remains. Parent folders are made; temporary files of killed processes are
     removed. Several processes may write the same path concurrently: each renames its own file.
-    Raises UserError if it cannot be written.
+    Raises UserError if writing fails.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
-        # The lock marks the writer as alive until both descriptors are closed.
+        # The lock shows other processes that the writer is alive, until both descriptors close.
         lock, _ = _open_locked(temporary, waits=True)
         try:
             with os.fdopen(os.dup(lock), "wb") as file:
@@ -67,7 +67,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files for `path` of killed processes, as far as possible."""
+    """Remove temporary files that killed processes left beside `path`, as far as possible."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(OSError):
             descriptor = os.open(leftover, os.O_RDWR)
@@ -81,7 +81,7 @@ def remove_leftovers(path: Path) -> None:
 class Lock:
     """A lock between processes, held until `release` or the end of this process.
 
-    path: of a file that exists while the lock is held; parent folders are made.
+    path: a file that exists while the lock is held; parent folders are made.
     refusal: the message of the UserError raised at once if the lock is already held, by another
         process or by this one; None to wait for it.
 
@@ -116,16 +116,16 @@ class Lock:
 
 
 def _open_locked(path: Path, waits: bool) -> tuple[int, bool]:
-    """Open a file, which is made if missing, and lock it; return its descriptor.
+    """Open a file, creating it if missing, and lock it; return its descriptor.
 
-    The lock lasts until the descriptor is closed. The second result is False if there are no locks.
-    Raises BlockingIOError if the file is already locked and `waits` is false.
+    The lock lasts until the descriptor is closed. The second result is False if the file system
+    has no locks. Raises BlockingIOError if the file is already locked and `waits` is false.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             is_locked = _lock(descriptor, waits)
-            # Between the two steps, the last owner may have removed the file.
+            # The previous owner may have removed the file between opening and locking.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), path.stat()):
                     return descriptor, is_locked
@@ -147,7 +147,7 @@ def _lock(descriptor: int, waits: bool) -> bool:
 
 def _release(path: Path, descriptor: int) -> None:
     with suppress(OSError):
-        path.unlink()  # before unlocking: the next owner makes a new one
+        path.unlink()  # before unlocking, so that the next owner creates a new file
     os.close(descriptor)
 
 

@@ -28,7 +28,7 @@ from gpubench.cli.simulate import simulate
 from gpubench.cli.tune import tune
 from gpubench.cli.values import opt
 
-# In the order of the help. They import devices, plots and tables when they are called.
+# In the order of the help. Devices, plots and tables are imported only when a command runs.
 COMMANDS: dict[str, Callable[..., None]] = {
     "devices": devices,
     "list": list_everything,
@@ -58,7 +58,7 @@ for name, command in COMMANDS.items():
 
 
 def main() -> None:
-    """Run the command line; without an answer the exit status is 2, see `exits`."""
+    """Run the command line; exit with status 2 if an error prevents an answer, see `exits`."""
     stdout = sys.stdout
     try:
         exits.open_output()
@@ -94,7 +94,7 @@ def options(
         ),
     ] = None,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Process the options that come before the command."""
     if add:
         from gpubench import registry
 

@@ -32,8 +32,8 @@ def calibrate(
 ) -> None:
     """Measure how reliable `compare` is here.
 
-    Compares this code with itself many times and counts false alarms. Also plants slow-downs, to
-    find the smallest that is detected nine times in ten.
+    Compares this code with itself many times and counts false alarms. Also adds artificial
+    slow-downs, to find the smallest that is detected nine times in ten.
     """
     from gpubench.compare import calibrate as calibrating
     from gpubench.compare import commits

@@ -1,4 +1,4 @@
-"""`gpubench check`: right answers of algorithms, and physics of workloads."""
+"""`gpubench check`: check the answers of algorithms and the physics of workloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHECKS = Path("results/checks")
 
 @dataclass(frozen=True)
 class OwnParticles:
-    """A user's own particles, as options describe them."""
+    """The options that describe a user's own particles."""
 
     positions: Annotated[
         Path | None,
@@ -39,11 +39,11 @@ class OwnParticles:
 
     @property
     def are_given(self) -> bool:
-        """Whether any option describes them."""
+        """Whether any of these options was given."""
         return (self.positions, self.box, self.cell_size) != (None, None, None)
 
     def read(self) -> ParticleSet | None:
-        """Read them, or return None if none are given; raise UserError for a missing option."""
+        """Read the particles; None without these options; UserError if one is missing."""
         if self.positions is None:
             if self.are_given:
                 raise UserError(
@@ -130,7 +130,7 @@ def _check_algorithms(
     as_json: bool,
     smallest: bool,
 ) -> None:
-    """Check algorithms, all by default; raise Exit(1) if one is not right."""
+    """Check algorithms, all by default; raise Exit(1) if an answer is wrong or a check fails."""
     from gpubench import registry
     from gpubench.cli.conformance import check_forms
     from gpubench.devices import open_device
@@ -150,7 +150,7 @@ def _check_algorithms(
 
 
 def _print_outcomes(outcomes: list[dict[str, Any]]) -> None:
-    """Print a row for each form, then the smallest failures that were found."""
+    """Print a row for each variant, then the smallest failing inputs found."""
     rows = [
         (
             outcome["algorithm"], outcome["form"],
@@ -167,7 +167,7 @@ def _print_outcomes(outcomes: list[dict[str, Any]]) -> None:
 
 
 def _check_family(family: str, device: str, as_json: bool, is_long: bool, out: Path | None) -> None:
-    """Check the physics of a family of workloads; raise Exit(1) if something is not right."""
+    """Check the physics of a family of workloads; raise Exit(1) if a check does not pass."""
     from gpubench.devices import open_device
     from gpubench.evidence import physics_results
     from gpubench.physics_checks.runner import run as run_checks
@@ -195,7 +195,7 @@ def _check_family(family: str, device: str, as_json: bool, is_long: bool, out: P
 
 
 def _print_checks(found: CheckResults) -> None:
-    """Print a row for each quantity, and one for each check that failed."""
+    """Print a row for each quantity and for each failed check."""
     rows = []
     for check in found.checks:
         if check.failure:
@@ -209,7 +209,7 @@ def _print_checks(found: CheckResults) -> None:
 
 
 def triple(option: str, text: str) -> tuple[float, float, float]:
-    """Read three numbers with commas between them."""
+    """Read three comma-separated numbers."""
     try:
         x, y, z = (read_number(part) for part in text.split(","))
     except ValueError:
@@ -218,7 +218,7 @@ def triple(option: str, text: str) -> tuple[float, float, float]:
 
 
 def axes_in(text: str) -> tuple[bool, bool, bool]:
-    """Read the axes along which a box repeats."""
+    """Read the periodic axes of a box, such as "xz"."""
     text = "" if text == "none" else text
     if set(text) - set("xyz"):
         raise UserError(f"--periodic takes axes such as x, xy or xyz, or none, not {text!r}")

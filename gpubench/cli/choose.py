@@ -74,7 +74,7 @@ class Asked:
     key_type: Annotated[str, opt("T", "Type of the keys.")] = "uint32"
 
     def question(self, called_from: str) -> Question | SortQuestion:
-        """Build the question; raises UserError if it is missing or impossible."""
+        """Build the question; raises UserError for missing or contradictory options."""
         from gpubench.choose.question import SORT, Question, SortQuestion
 
         if self.keys is not None or self.task == SORT:
@@ -100,11 +100,11 @@ def _occupancy(
     neighbours: float | None,
     distribution: str = "uniform",
 ) -> float | None:
-    """Return the particles per cell, in cells as long as the cutoff; None where nothing is given.
+    """Return the average particles per cell, with the cutoff as cell edge; None if not given.
 
-    density, cutoff: particles per volume, and a length, in one unit. neighbours: of a particle on
-    average where particles are uniform, 4/3 pi times as many as particles per cell. Raises
-    UserError where less or more than one of the three is given, or a value is not positive.
+    density, cutoff: particles per volume and a length, in the same unit. neighbours: average
+    number per particle at uniform density, 4/3 pi times the particles per cell. Raises UserError
+    if more than one of the three is given, one is incomplete, or a value is not positive.
     """
     if (density is None) != (cutoff is None):
         raise UserError("--density and --cutoff belong together: give both")
@@ -161,11 +161,11 @@ def choose(
 ) -> None:
     """Recommend a neighbour search or a key sort.
 
-    The answer opens with the choice and what it may lose; nothing is measured. Exit 0 if no other
-    may be as fast, 2 on an error, 3 if another may be, or the input or the GPU was not measured.
+    The answer is based on stored results: the choice, and how much slower than the best it may be.
+    Exit 0 if no other may be as fast, 2 on an error, 3 if inconclusive or not measured.
     """
     require.one_process("choose")
-    # Before NumPy is imported: threads of BLAS cost more than matrices this small.
+    # Set before NumPy is imported: for matrices this small, BLAS threads cost more than they save.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if validate:
         fields = {field.name for field in dataclasses.fields(Asked)}
@@ -177,7 +177,7 @@ def choose(
 
 
 def _validate(called_from: str, results: list[Path], device: str | None, as_json: bool) -> None:
-    """Print the cross-validation of the advice on each task."""
+    """Print the cross-validation of the recommendations for each task."""
     from gpubench.choose import output
     from gpubench.choose.chooser import Chooser
     from gpubench.choose.evidence import STUDY
@@ -206,7 +206,7 @@ def _answer(
     from gpubench.evidence.files import no_collection
 
     question = asked.question(called_from)
-    with no_collection():  # nothing dies before the answer; to look takes a tenth of the time
+    with no_collection():  # there is no garbage to free; collecting takes a tenth of the time
         answer, other_gpus = choose_gpus.answer(question, results, device)
     if as_json:
         document = output.as_json(answer)

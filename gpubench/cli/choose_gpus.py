@@ -1,4 +1,4 @@
-"""The GPU that `gpubench choose` advises on: one by name, this machine's, or one not measured."""
+"""Resolve the GPU for `gpubench choose`: given by name or this machine's, measured or not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpubench.evidence.files import load_results
 
 
 class OtherGpus(NamedTuple):
-    """The answers of measured GPUs for one, `name`, that was not; command: what measures it."""
+    """Answers from measured GPUs in place of GPU `name`, which `command` would measure."""
 
     name: str
     command: str
@@ -29,7 +29,7 @@ class OtherGpus(NamedTuple):
 def answer(
     question: Question | SortQuestion, given: Sequence[Path], device: str | None
 ) -> tuple[Answer, OtherGpus | None]:
-    """Answer for a device; if it was not measured, add what each measured GPU answers.
+    """Answer for a device; if it was not measured, add the answers for all measured GPUs.
 
     given: results files and folders. device: see `resolve`; by default this machine's GPU.
     """
@@ -54,9 +54,9 @@ def answer(
 
 
 def resolve(device: str | None, given: Sequence[Path], study: str) -> tuple[str | None, str | None]:
-    """Return the name of a GPU that was not measured, if it is one, and whose results to read.
+    """Return the name of the GPU if it was not measured, and the device whose results to read.
 
-    device: a backend, or words of the name of a GPU. Raises UserError if several GPUs have them.
+    device: a backend, or words from a GPU's name. Raises UserError if several GPUs match.
     """
     backends = values.among("backends")
     if device is None or device in backends:
@@ -79,7 +79,7 @@ def _results(given: Sequence[Path], study: str) -> Sequence[results.Results]:
 
 
 def _command(question: Question | SortQuestion, study: str) -> str:
-    """Return the command that measures what tells the answer, without all else if it can."""
+    """Return a command that measures the data for this question, with as few sweeps as possible."""
     if isinstance(question, SortQuestion) or question.moved is not None:
         return f"gpubench run {study}"
     is_on_map = (question.distribution, question.order) == (Question.distribution, Question.order)
@@ -87,7 +87,7 @@ def _command(question: Question | SortQuestion, study: str) -> str:
 
 
 def sentence(found: OtherGpus) -> str:
-    """Return whether the measured GPUs agree, and what measures the one that was not."""
+    """Return a sentence: whether the measured GPUs agree, and how to measure the missing GPU."""
     told = [(a.best.subject.label, a.machine.device) for a in found.answers if a.best]
     how = f"{found.name} was not measured: `{found.command}` there measures it"
     match [*dict.fromkeys(label for label, _ in told)]:
@@ -101,7 +101,7 @@ def sentence(found: OtherGpus) -> str:
 
 
 def as_json(found: OtherGpus) -> dict[str, Any]:
-    """Return what differs in the JSON of an answer for a GPU that was not measured."""
+    """Return the JSON fields that replace those of an answer when the GPU was not measured."""
     keys = ("machine", "verdict", "sentence", "best", "risk", "tied")
     documents = [output.as_json(each) for each in found.answers]
     answers = [{key: each[key] for key in keys} for each in documents]

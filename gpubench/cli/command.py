@@ -11,7 +11,7 @@ from gpubench.cli import values
 
 
 class Command(TyperCommand):
-    """A command that refuses repeated options, and whose help looks up the possible values."""
+    """A command that rejects repeated options and fills the possible values into its help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line.
@@ -32,7 +32,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, with the values that options take."""
+        """Write the help, including the possible values of options."""
         parameters: list[Any] = self.params
         for each in parameters:
             each.help = each.help and values.filled(each.help)

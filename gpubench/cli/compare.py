@@ -1,4 +1,4 @@
-"""`gpubench compare`: whether one code is slower than another."""
+"""`gpubench compare`: test whether one commit is slower than another."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def compare(
 ) -> None:
     """Test whether one commit is slower than another.
 
-    Measures two commits, base and head, side by side, and judges each measurement. Exit 0 same or
-    faster, 1 slower or no longer right, 2 error, 3 inconclusive.
+    Measures two commits, base and head, side by side, and tests each measurement. Exit 0: same or
+    faster, 1: slower or no longer correct, 2: error, 3: inconclusive.
     """
     require.one_process("compare")
     if as_json and markdown == STDOUT:
@@ -72,7 +72,7 @@ def compare(
     raise typer.Exit(found.exit_code)
 
 
-# What a command that repeats a comparison needs of the options that were given.
+# Options to copy into the command that repeats a comparison.
 REPEATED = {
     "threshold", "confidence", "device", "study", "algorithms", "minutes", "quick", "force",
 }  # fmt: skip
@@ -81,10 +81,10 @@ REPEATED = {
 def _compare_commits(
     given: list[str], what: Compared, rule: SlowerRule, seconds: float, force: bool
 ) -> Comparison:
-    """Measure two commits, or one and the working tree."""
+    """Measure two commits, or one commit and the working tree."""
     from gpubench.compare import commits, procedure
 
-    # What is no path comes first, so that a message is about that.
+    # Names that are not paths first, so that an error message is about those.
     by_need = sorted(given, key=lambda name: Path(name).exists())
     root = commits.repository(by_need[0])
     found_commits = {name: commits.find_commit(root, name) for name in by_need}
@@ -107,7 +107,7 @@ def _compare_commits(
 def _show(
     comparison: Comparison, command: str, as_json: bool, markdown: Path | None, every: bool
 ) -> None:
-    """Print what was found, and write the comment for a pull request."""
+    """Print the result, and write the comment for a pull request."""
     from gpubench.compare import output
 
     if markdown is not None and markdown != STDOUT:

@@ -1,4 +1,4 @@
-"""Check every variant of algorithms, on a conformance suite or on a user's own input."""
+"""Check all variants of algorithms, on a conformance suite or on a user's own input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Own = ParticleSet | MeshPair | None  # an input that replaces the suite
 def check_forms(
     chosen: list[type[Algorithm]], device: Device, inputs: Own, smallest: bool
 ) -> list[dict[str, Any]]:
-    """Check every form of the algorithms; return the results, ready for JSON."""
+    """Check every variant of the algorithms; return the results, ready for JSON."""
     forms = [(cls, name, form) for cls in chosen for name, form in cls.forms.items()]
     outcomes: list[dict[str, Any]] = []
     with progress(len(forms), "checking") as bar:
@@ -79,7 +79,7 @@ def _check_made(
         return _outcome("failed", str(error))
     except (Exception, SystemExit) as error:
         if inputs is not None and type(error) is UserError:
-            raise  # of the user's own input
+            raise  # caused by the user's own input
         return _outcome(*verdict_on(error, device))
     if not wrong:
         return _outcome("ok")
@@ -92,7 +92,7 @@ def _check_made(
 def _smallest_of_suite(
     make: Callable[..., Algorithm], family: str, results: list[dict[str, Any]]
 ) -> str | None:
-    """Shrink the first input of a suite that was wrong; None where all were right."""
+    """Shrink the first input of a suite with a wrong answer; None if there is none."""
     wrong = {result["name"] for result in results if result["status"] == "wrong"}
     for case in cases(family):
         if case.name in wrong:

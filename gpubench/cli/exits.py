@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, and what standard error says.
+"""How a command ends: its exit status and its messages on standard error.
 
 Statuses 0, 1 and 3 are answers. Anything that prevents an answer is status 2.
 """
@@ -24,7 +24,7 @@ class OutputLost(OSError):
 
 
 class Output:
-    """Standard output that raises OutputLost where it cannot be written."""
+    """Standard output that raises OutputLost if a write fails."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -33,14 +33,14 @@ class Output:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text."""
+        """Write text."""
         try:
             return self._stream.write(text)
         except OSError as error:
             raise _lost(error) from error
 
     def flush(self) -> None:
-        """Write what was kept back."""
+        """Flush the buffer."""
         try:
             self._stream.flush()
         except OSError as error:
@@ -48,10 +48,10 @@ class Output:
 
 
 def open_output() -> None:
-    """Let standard output raise OutputLost; raise it at once where standard output is closed.
+    """Make standard output raise OutputLost on failure; raise it now if it is closed.
 
-    The next file that is opened would take the place of a closed descriptor, and output of
-    libraries would end up in it. A closed standard error becomes the null device instead.
+    Otherwise the next file opened would reuse the closed descriptor, and receive the output of
+    libraries. A closed standard error is replaced by the null device.
     """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # stays open until the end
@@ -61,10 +61,10 @@ def open_output() -> None:
 
 
 def status_of(error: Exception) -> int:
-    """Say on standard error what ended a command, and return the exit status.
+    """Report on standard error why a command ended, and return the exit status.
 
-    Bad input, names too long for a file, lost output and lack of memory take one line; a pipe whose
-    reader has closed it takes none. An error in the program prints its traceback and one line.
+    Bad input, overlong file names, failed output and lack of memory print one line; a closed pipe
+    prints nothing. An error in the program prints its traceback and one line.
     """
     with suppress(OSError):  # standard error may be full too
         if isinstance(error, UserError):
@@ -73,7 +73,7 @@ def status_of(error: Exception) -> int:
             if not isinstance(error.__cause__, BrokenPipeError):
                 say_why(str(error))
         elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            # Every look at such a path raises, where one that is not there is only absent.
+            # Unlike a missing file, such a path raises OSError in every check, even in exists().
             say_why(f"the name of a file or folder is too long: {str(error.filename)[:40]}...")
         elif isinstance(error, MemoryError):
             said = " ".join(str(error).split())
@@ -83,7 +83,7 @@ def status_of(error: Exception) -> int:
         else:
             traceback.print_exception(error)
             say_why(f"ended without an answer because of {type(error).__name__}: {error}")
-    # What cannot be written would make the interpreter's last flush choose the exit status.
+    # Otherwise a failed flush at interpreter exit would change the exit status.
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

@@ -1,4 +1,4 @@
-"""`gpubench export`: the source of a search, to take into other code."""
+"""`gpubench export`: write the source of a search, for use in other code."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _everything() -> dict[str, list[dict[str, Any]]]:
 
 
 def _mentions(entry: object, word: str) -> bool:
-    """Say whether an entry contains this text anywhere."""
+    """Whether an entry contains this text anywhere."""
     if isinstance(entry, dict):
         return any(_mentions(each, word) for each in (*entry.values(), *entry.get("forms", ())))
     if isinstance(entry, list):
@@ -70,7 +70,7 @@ def _mentions(entry: object, word: str) -> bool:
 def _print(
     algorithms: list[dict[str, Any]], workloads: list[dict[str, Any]], studies: list[dict[str, Any]]
 ) -> None:
-    """Print a table for each kind that has entries."""
+    """Print a table for each kind of entry, if not empty."""
     if algorithms:
         rows = []
         for entry in algorithms:

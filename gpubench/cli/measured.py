@@ -1,4 +1,4 @@
-"""Tables of times, ranked among equal work, and of measurements without a time."""
+"""Tables of times, ranked within equal work, and of measurements without a time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-TIED = "="  # after a rank: none is known to be faster
+TIED = "="  # after a rank: as fast as the best, within the uncertainty
 TIMED = ("rank", "algorithm", "median ms", "95 % interval", "over best", "of bound", "remark")
 UNTIMED = ("status", "algorithm", "inputs", "reason")
 
 
 @dataclass(frozen=True)
 class Text:
-    """A table of texts. title: what all of its rows have in common."""
+    """A table of strings. title: the study, the device, and values common to all rows."""
 
     title: str
     columns: Sequence[str]
@@ -33,8 +33,8 @@ class Text:
 def texts(frame: pd.DataFrame) -> list[Text]:
     """Return a data frame of `evidence.frame` as tables.
 
-    For each study on each machine one of the times, input by input, fastest first, if any; and
-    one of what has no time, with the reason, each once.
+    For each study and device: a table of times, by input, fastest first; and a table of
+    measurements without a time, with the reasons. Empty tables are omitted.
     """
     rows = as_json(frame)
     found: list[Text] = []
@@ -57,20 +57,20 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def as_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a data frame in plain JSON types; what is missing is None."""
+    """Return the rows of a data frame in plain JSON types; missing values become None."""
     found = frame.astype(object).where(frame.notna(), None)
     return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
 
 
 def _times(rows: Sequence[Row], shared: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return columns and rows of times; the input and the task stand in the first row of each."""
+    """Return the columns and rows of times; repeated tasks and inputs are left blank."""
     differing = [name for name in names() if name not in shared]
     named = [name for name in differing if any(_said(row[name]) for row in rows)]
     lines: list[list[str]] = []
     before: list[str] = []
     for row in rows:
         place = [_task(row), row["mode"], *(_value(row[name]) for name in named)]
-        # Of neighbouring rows with the same input, the first says which.
+        # Only the first of consecutive rows with the same input names it.
         lines.append([*([""] * len(place) if place == before else place), *_time(row)])
         before = place
     return ["task", "mode", *named, *TIMED], lines
@@ -91,7 +91,7 @@ def _time(row: Row) -> list[str]:
 
 
 def _reasons(rows: Sequence[Row]) -> list[list[str]]:
-    """Return a line for each reason of each algorithm, with the number of inputs and modes."""
+    """Return a row for each algorithm and reason, with the number of measurements."""
     by_reason = grouped(rows, lambda row: (row["status"], _algorithm(row), row["reason"]))
     return [
         [status, label, str(len(found)), reason or ""]
@@ -100,7 +100,7 @@ def _reasons(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _shared(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the axes along which all rows agree. There must be at least one row."""
+    """Return the input properties that are equal in all rows. Needs at least one row."""
     first = rows[0]
     return {name: first[name] for name in names() if all(row[name] == first[name] for row in rows)}
 

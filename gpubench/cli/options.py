@@ -1,8 +1,8 @@
-"""Options that several commands share, and the values that commands make of them.
+"""Options that several commands share, and the objects built from them.
 
-A command asks for such a value by its type: `selection: Annotated[Selection, From(selection)]`.
-`From` names a function whose parameters are the options and which returns the value; the options
-then stand in the command's help like its own.
+A command takes such an object as a parameter: `selection: Annotated[Selection, From(selection)]`.
+`From` names a function whose parameters are the options and which returns the object; the help of
+the command shows these options like its own.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON to std
 
 @dataclass(frozen=True)
 class From:
-    """Marks a parameter of a command whose value a function makes of options."""
+    """Marks a command parameter whose value `make` builds from options."""
 
     make: Callable[..., Any]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes options in place of the values made `From` them.
+    """Replace each `From` parameter of a command by the options that it is built from.
 
-    It also takes --quiet.
+    Also adds --quiet.
     """
     signature = inspect.signature(command, eval_str=True)
     makers: dict[str, tuple[Callable[..., Any], list[str]]] = {}
@@ -102,7 +102,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **made)
 
-    # Typer reads these of a command, whose parameters it passes by name.
+    # Typer reads these attributes of a command, and passes its parameters by name.
     call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in shown}
     call.__name__, call.__doc__ = command.__name__, command.__doc__
@@ -153,7 +153,7 @@ def selection(
 
 @dataclass(frozen=True)
 class Compared:
-    """The part of a study that is measured with two codes, and the device."""
+    """Options: the part of a study to measure with both commits, and the device."""
 
     device: DeviceOption = "auto"
     study: Annotated[
@@ -172,7 +172,7 @@ class Compared:
     ] = None
 
     def job(self) -> ComparedJob:
-        """Return what is measured; raises UserError for what the study does not have."""
+        """Return the job to measure; raises UserError for names that the study lacks."""
         from gpubench.compare.pairs import ComparedJob
 
         selection = {"quick": self.quick, "algorithms": names_in(self.algorithms)}
@@ -187,9 +187,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class SlowerRule:
-    """The rule that calls a code slower; fractions from 0 to 1.
+    """The rule that decides whether a commit is slower. Both values are fractions from 0 to 1.
 
-    threshold: None for that of the device.
+    threshold: None for the device's default.
     """
 
     threshold: float | None
@@ -202,13 +202,13 @@ def rule(
     ] = None,
     confidence: Annotated[str, opt("SHARE", "Confidence with which all intervals hold.")] = "99%",
 ) -> SlowerRule:
-    """Return the rule that calls a code slower."""
+    """Return the rule that decides whether a commit is slower."""
     least = None if threshold is None else share("--threshold", threshold)
     return SlowerRule(least, share("--confidence", confidence))
 
 
 def words_of(context: typer.Context, names: Collection[str]) -> list[str]:
-    """Return the options of these names that were given, as words of a command line."""
+    """Return those of the named options that the user passed, as command-line words."""
     words: list[str] = []
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
@@ -239,7 +239,7 @@ def share(option: str, text: str) -> float:
 
 
 def names_in(text: str | None) -> tuple[str, ...] | None:
-    """Read names with commas between them."""
+    """Read comma-separated names."""
     return None if text is None else tuple(name.strip() for name in text.split(","))
 
 

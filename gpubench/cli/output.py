@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
-PIPE_WIDTH, WIDEST = 160, 240  # of a table where there is no terminal to ask
+PIPE_WIDTH, WIDEST = 160, 240  # default and maximum width of a table without a terminal
 
 
 def console_on(stream: TextIO) -> Console:
@@ -43,5 +43,5 @@ def print_table(
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON; NaN is refused with ValueError."""
+    """Print a value as JSON; NaN raises ValueError."""
     print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))

@@ -21,7 +21,7 @@ def report(
 ) -> None:
     """Write a report of results, and print its path.
 
-    It consists of HTML, Markdown, CSV and figures.
+    The report consists of HTML, Markdown, CSV and figures.
     """
     require.one_process("report")
     install.require("report", "gpubench report")
@@ -34,7 +34,7 @@ def report(
 
 
 def default_results() -> list[Path]:
-    """Return the folder of `gpubench run`, or those of the checkout; UserError if all are empty."""
+    """Return the folder of `gpubench run`, else the checkout's results; UserError if all empty."""
     from gpubench.evidence.files import below
 
     repository = paths.repository()

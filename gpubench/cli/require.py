@@ -9,7 +9,7 @@ from gpubench.base.errors import UserError
 
 
 def one_process(command: str) -> None:
-    """End all ranks that a launcher started, where several would do the same work."""
+    """End all ranks with a UserError if a launcher started more than one."""
     from gpubench.distributed.ranks import Ranks, ends_all, launched_size
 
     if launched_size() > 1:

@@ -66,8 +66,8 @@ def run(
 ) -> None:
     """Measure studies. Existing measurements are reused, so a stopped run resumes.
 
-    Under mpirun, all ranks share each input of a study of several ranks; with --spread each rank
-    measures inputs of its own. Exit 1 if an algorithm gave a wrong answer or failed.
+    Under mpirun, all ranks work together on each input of a study for several ranks; with --spread
+    each rank measures different inputs. Exit 1 if an algorithm gave a wrong answer or failed.
     """
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame
@@ -87,7 +87,7 @@ def run(
             return
         chosen = [study.load_study(name) for name in dict.fromkeys(studies)]
         require.folder("--out", out)
-        for each in chosen:  # before the first is measured, so that a mistake costs no time
+        for each in chosen:  # find mistakes in all studies before measuring the first
             plan.plan(each, selection)
         with party.lead() as opened:
             engine = runner.engine_of(opened)
@@ -108,7 +108,7 @@ def _measure(
     fresh: bool,
     ranks: int,
 ) -> list[RunSummary]:
-    """Measure one study after another, and report each; raise Exit(130) on Ctrl-C."""
+    """Measure the studies in turn, and report each; raise Exit(130) on Ctrl-C."""
     from gpubench.studies import runner
 
     say(f"measuring on {engine.device.name} ({engine.device.spec})")
@@ -136,7 +136,7 @@ def _measure(
 
 
 def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:
-    """Run the same command in several processes, one after another; raise Exit with the worst."""
+    """Run the same command in several processes in turn; raise Exit with the worst status."""
     require.one_process("run --processes")
     own = {"studies", "processes", "out"}
     options = words_of(context, context.params.keys() - own)
@@ -147,6 +147,6 @@ def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:
         words = [*context.params["studies"], *options, "--out", str(folder)]
         status = subprocess.run(children.command("gpubench", "run", *words), check=False).returncode
         if status not in (0, 1):
-            raise typer.Exit(status if status > 0 else 128 - status)  # as shells have it
+            raise typer.Exit(status if status > 0 else 128 - status)  # the convention of shells
         worst = max(worst, status)
     raise typer.Exit(worst)

@@ -1,4 +1,4 @@
-"""`gpubench send`: results as the files that a contribution adds to the repository."""
+"""`gpubench send`: write results as the files to contribute to the repository."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def send(
 ) -> None:
     """Write results as compressed files to contribute, and print their paths.
 
-    Each is DIR/MACHINE/DATE-COMMIT-STUDY.json.gz. CONTRIBUTING.md says where they go.
+    Each is DIR/MACHINE/DATE-COMMIT-STUDY.json.gz. See CONTRIBUTING.md for how to submit them.
     """
     from gpubench.base.writing import write_whole
     from gpubench.evidence.bounds import content_of

@@ -31,8 +31,8 @@ def show(
 ) -> None:
     """Print measured times with intervals, ranked.
 
-    Ranks are among equal work. Only right and complete answers have a rank. `=` after a rank: as
-    fast as the best, within the uncertainty.
+    Only algorithms that do equal work, with correct and complete answers, are ranked against each
+    other. `=` after a rank: as fast as the best, within the uncertainty.
     """
     from gpubench.cli import measured
     from gpubench.evidence.files import load_results

@@ -43,7 +43,7 @@ def setup(
     ] = None,
     seed: Annotated[int | None, opt("N", "Default: 1.")] = None,
 ) -> dict[str, Any]:
-    """Return the options of a simulation, as fields of `simulate.setup.Setup`."""
+    """Return the options that describe a simulation, as fields of `simulate.setup.Setup`."""
     return locals()
 
 
@@ -72,7 +72,7 @@ def outputs(
         int | None, opt("K", "Steps between checkpoints. Default: 10 in all.")
     ] = None,
 ) -> dict[str, Any]:
-    """Return what a simulation writes, as fields of `simulate.session.Outputs`."""
+    """Return the options for a simulation's output, as fields of `simulate.session.Outputs`."""
     return locals()
 
 
@@ -111,9 +111,9 @@ def simulate(
 ) -> None:
     """Run a simulation and report its speed.
 
-    Also reports the time of each phase, and observations. Ctrl-C ends it after the current steps,
-    with a checkpoint if --checkpoint is given; exit 130. Exit 2 if it blows up. Under mpirun, all
-    ranks share it.
+    Also reports the time of each phase, and observations. Ctrl-C stops it after the current steps,
+    with a checkpoint if --checkpoint is given, and exit status 130. Exit 2 if the simulation blows
+    up. Under mpirun, all ranks share the simulation.
     """
     from gpubench.simulate.ranks import Crew, choose_decomposition
 
@@ -142,7 +142,7 @@ def simulate(
 
 
 class _Session:
-    """A requested simulation: its options are checked at once, then it runs."""
+    """A simulation: options are checked on construction, before `run`."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class _Session:
         )
 
     def run(self, device: Device, sharing: str | None) -> tuple[dict[str, Any], bool]:
-        """Run it; return its account, and whether it was stopped."""
+        """Run the simulation; return its report, and whether Ctrl-C stopped it."""
         from gpubench.simulate import runner, session
 
         outputs, saved = self._outputs, self._saved
@@ -209,7 +209,7 @@ class _Session:
 
 
 def _print_simulation(told: dict[str, Any]) -> None:
-    """Print the result of `account` as tables."""
+    """Print the report of `session.account` as tables."""
     rate = told["particle_steps_per_s"]
     rows = [
         ("device", f"{told['device_name']} ({told['device']})"),

@@ -1,7 +1,7 @@
-"""Start the command line, and end it properly.
+"""Start the command line, and handle Ctrl-C.
 
-Ctrl-C ends it with status 130 and without a traceback at any time: while packages are imported,
-too, and when all that is left to do is to exit.
+Ctrl-C ends the process with status 130 and without a traceback at any time, including during
+imports and during interpreter exit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpubench.distributed.ranks import INTERRUPTED, Ranks, ends_all, launched_si
 def start() -> None:
     """Run the command line, together with the other ranks if a launcher started several.
 
-    Ctrl-C is blocked when this is called.
+    The caller must have blocked SIGINT.
     """
     ranks = _joined()
     if ranks is not None and ranks.rank > 0:
@@ -30,7 +30,7 @@ def start() -> None:
     with nullcontext() if ranks is None else ends_all(ranks):
         ctrl_c.calls(_exit_at_once if ranks is None else signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        atexit.register(_leave, ctrl_c, ranks)  # the first, so it comes last
+        atexit.register(_leave, ctrl_c, ranks)  # registered first, so it runs last
         from gpubench.cli.app import main
 
         try:
@@ -45,9 +45,9 @@ def start() -> None:
 
 
 class CtrlC:
-    """What Ctrl-C does, unless it is to be ignored, as under nohup.
+    """The current action on Ctrl-C; has no effect where SIGINT is ignored, as under nohup.
 
-    came: whether it came when nothing was left to interrupt.
+    came: whether Ctrl-C was pressed after the command ended, during exit.
     """
 
     def __init__(self) -> None:
@@ -55,20 +55,20 @@ class CtrlC:
         self._is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     def calls(self, handler: Callable[..., Any] | signal.Handlers) -> None:
-        """Have it call a function from now on."""
+        """Set the handler."""
         if self._is_heeded:
             signal.signal(signal.SIGINT, handler)
 
     def note(self, *_: object) -> None:
-        """Remember that it came."""
+        """Set `came` and do nothing else; used as a handler."""
         self.came = True
 
 
 def _joined() -> Ranks | None:
-    """Join the ranks that a launcher started, if it did.
+    """Join the ranks that a launcher started; None without one, or if joining fails.
 
-    At once, since ranks that start MPI wait for one that Ctrl-C ended before. Where they cannot,
-    the commands that need them say why.
+    Done first: MPI start-up would wait for a rank that Ctrl-C had ended. After a failure, the
+    commands that need the ranks report the reason.
     """
     if launched_size() > 1:
         with suppress(UserError):
@@ -77,14 +77,14 @@ def _joined() -> Ranks | None:
 
 
 def _exit_at_once(*_: object) -> NoReturn:
-    os._exit(INTERRUPTED)  # nothing is open yet
+    os._exit(INTERRUPTED)  # there is nothing to clean up yet
 
 
 def _leave(ctrl_c: CtrlC, ranks: Ranks | None) -> None:
-    """Do the last of what is done at exit; until then, Ctrl-C decides on the status."""
+    """Run last at exit: synchronise the ranks, and apply the status of a late Ctrl-C."""
     if ranks is not None:
         with ends_all(ranks):
-            ranks.comm.Barrier()  # some may still have much to close
+            ranks.comm.Barrier()  # other ranks may still be closing files
             if ctrl_c.came:
                 raise KeyboardInterrupt
         ranks.leave()

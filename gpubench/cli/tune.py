@@ -59,8 +59,8 @@ def tune(
 ) -> None:
     """Time all searches on your own particles.
 
-    The last line is the code to write. On a trajectory, also evaluate updates and skins. Exit 1 if
-    an answer is wrong.
+    The last line printed is the code to use. With a trajectory, also evaluate updates and skins.
+    Exit 1 if an answer is wrong.
     """
     from gpubench.neighbours.tune import tune as tuned
 
@@ -82,7 +82,7 @@ def tune(
 
 
 def _print(found: Tuned) -> None:
-    """Print ranks, the results for a trajectory, and last the line to write."""
+    """Print the ranking, the results for a trajectory, and last the line of code to use."""
     from gpubench.cli.output import print_table
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame_of

@@ -1,6 +1,6 @@
-"""The values that options take: numbers, written in several ways, and names from a set.
+"""Parsing and completion of option values: numbers, and names from a set.
 
-`65536`, `1e6` and `2**20` are numbers. Lists are separated by commas.
+Numbers are written like `65536`, `1e6` or `2**20`. Lists are separated by commas.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 class Wholes(tuple[int, ...]):
-    """Whole numbers, written as an option takes them."""
+    """Whole numbers; str() gives the comma-separated form that an option accepts."""
 
     def __str__(self) -> str:
         return ",".join(map(str, self))
 
 
 class Numbers(tuple[float, ...]):
-    """Numbers, written as an option takes them."""
+    """Numbers; str() gives the comma-separated form that an option accepts."""
 
     def __str__(self) -> str:
         return ",".join(map(str, self))
@@ -51,12 +51,12 @@ def number(text: str | float) -> float:
 
 
 def wholes(text: str) -> Wholes:
-    """Read whole numbers with commas between them, each once."""
+    """Read comma-separated whole numbers; duplicates are dropped."""
     return Wholes(dict.fromkeys(map(whole, text.split(","))))
 
 
 def numbers(text: str) -> Numbers:
-    """Read numbers with commas between them, each once."""
+    """Read comma-separated numbers; duplicates are dropped."""
     return Numbers(dict.fromkeys(map(number, text.split(","))))
 
 
@@ -67,19 +67,19 @@ def _read(read: Callable[[str], T], text: str) -> T:
         raise typer.BadParameter(str(error)) from None
 
 
-# What reads an option, by the type of its value.
+# The parser of an option, by the type of its value.
 READERS: dict[Any, Any] = {int: whole, float: number, Wholes: wholes, Numbers: numbers}
 
 
 def let_read(annotation: Any) -> None:
-    """Let an option read its value by READERS, unless it has a reader of its own or needs none."""
+    """Set an option's parser from READERS, unless it has its own parser or needs none."""
     kind, *marks = get_args(annotation) or (annotation,)
     for mark in marks:
         if isinstance(mark, ParameterInfo) and mark.parser is None:
             mark.parser = READERS.get(next(iter(get_args(kind)), kind))
 
 
-# Options whose help says which values there are, as in `help="One of {tasks}."`: where they are.
+# Where to find the values that a help text lists by name, as in `help="One of {tasks}."`.
 NAMED = {
     "tasks": "gpubench.problems.neighbours.tasks:TASKS",
     "distributions": "gpubench.problems.particles.axes:DISTRIBUTIONS",
@@ -97,11 +97,11 @@ NAMED = {
     "studies": "gpubench.registry:studies",
     "devices": "gpubench.devices:survey",
 }
-FORMATS = ("table", "csv", "json", "markdown")  # how results can be written
+FORMATS = ("table", "csv", "json", "markdown")  # output formats of results
 
 
 def among(name: str) -> list[str]:
-    """Return the values that have a name in NAMED; only now is imported what knows them."""
+    """Return the values listed under a name in NAMED; their module is imported only now."""
     if name == "tasks_to_choose":
         return [*among("tasks"), "sort"]
     if name == "formats":
@@ -127,21 +127,21 @@ def opt(
     among: str | tuple[str, ...] = (),
     of: Callable[..., Any] = typer.Option,
 ) -> Any:
-    """Return an option; among: names of NAMED that complete its values.
+    """Return an option.
 
-    read: what reads its values, where it is not what READERS has for their type.
+    read: its parser, if not the one in READERS. among: names in NAMED, for shell completion.
     """
     completion = completes(*([among] if isinstance(among, str) else among)) if among else None
     return of(*names, metavar=metavar, parser=read, help=help_text, autocompletion=completion)
 
 
 def arg(metavar: str, help_text: str, **more: Any) -> Any:
-    """Return an argument, likewise."""
+    """Return an argument; parameters as for `opt`."""
     return opt(metavar, help_text, **more, of=typer.Argument)
 
 
 def filled(help_text: str) -> str:
-    """Return a help text with the values that it asks for; they are looked up only now."""
+    """Replace names in braces, such as {tasks}, in a help text by the values listed in NAMED."""
 
     def values(match: re.Match[str]) -> str:
         return ", ".join(among(match[1]))
@@ -150,7 +150,7 @@ def filled(help_text: str) -> str:
 
 
 def completes(*names: str) -> Callable[[str], list[str]]:
-    """Return the function that completes a word of the command line, or the last of a list."""
+    """Return a function that completes a word, or the last item of a comma-separated list."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")

@@ -1,1 +1,1 @@
-"""The contracts of algorithms, and what every other package builds on."""
+"""The interface of algorithms, and the foundations of all other packages."""

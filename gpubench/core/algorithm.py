@@ -27,11 +27,11 @@ class Form:
 
     summary: one line of description.
     requires: device features it needs, e.g. {"cuda"}.
-    capturable: False if the host reads something back, which a CUDA graph cannot capture.
+    capturable: False if the host reads a value back during a launch, which rules out CUDA graphs.
     reorders: whether positions come back in cell order.
     stable: whether a filter keeps records in order.
-    halves: 2 if a filter also keeps the null records, separately.
-    allocates: whether a library allocates memory in a launch, which is timed.
+    halves: 2 if a filter also outputs the null records, separately; otherwise 1.
+    allocates: whether a library allocates memory during a launch; that time is included.
     """
 
     summary: str
@@ -44,20 +44,20 @@ class Form:
 
 
 class Algorithm(ABC):
-    """An algorithm constructed for a device, an input size and one of its forms.
+    """An algorithm constructed for a device, an input size and one of its variants (forms).
 
     Construction allocates and compiles everything. ``launch``, which is timed, only launches: no
-    allocation, no copy, no compilation. Forms of libraries that allocate in each call declare so.
+    allocation, no copy, no compilation. Libraries that allocate in each call set `allocates`.
 
-    launches: how many times ``launch`` does the work; times and traffic are reported per time.
+    launches: how often ``launch`` repeats the work; times and traffic are per repetition.
     library: name and version of the third-party library, if any.
-    answers_once_loaded: whether `load` already makes an answer to check.
+    answers_once_loaded: whether `load` already produces an answer to check.
     conformance_parameters: overrides of the defaults in the conformance suite, for an algorithm
         whose defaults cannot solve all of it.
-    variants: sets of parameters with different kernels; `make kernels` compiles all.
+    variants: parameter sets that need different kernels; `make kernels` compiles all of them.
     needs: axis values that every input must have.
     replaces: for an update, the algorithm that builds the same structure from scratch.
-    loses: the key in `outcome` of the lost part of the answer, if it may lose some.
+    loses: if the answer may be incomplete, the key in `outcome` with the number of lost items.
     library_part: the part of the work done by the library, e.g. "sort", if the rest is ours.
     """
 
@@ -85,10 +85,10 @@ class Algorithm(ABC):
 
     @classmethod
     def declared(cls, form: str) -> dict[str, str | None]:
-        """Return the fields of results that describe a form, for readers without the algorithm.
+        """Return the fields that describe a variant in results, independent of this class.
 
         problem: its name. task: the extent of a search, see TASKS. answer: the kind of answer; only
-        algorithms with equal problem, task and answer are comparable. Others: as above.
+        algorithms with equal problem, task and answer are comparable. Others: see `Algorithm`.
         """
         task, answer = cls.task_and_answer(form)
         return {
@@ -102,11 +102,11 @@ class Algorithm(ABC):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task of a form and the kind of its answer; None if there is only one."""
+        """Return a variant's task and kind of answer; None if the problem has only one."""
         return None, None
 
     def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
-        """Allocate all arrays and make all kernels; called once, after all else is set.
+        """Allocate all arrays and build all kernels; called once, at the end of __init__.
 
         Raises UserError for bad parameters, NotSupported if the device lacks a feature.
         """
@@ -117,7 +117,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def launch(self) -> None:
-        """Do the work that is timed."""
+        """Do the timed work."""
 
     @property
     def answer(self) -> Any:
@@ -127,23 +127,23 @@ class Algorithm(ABC):
     def poison(self) -> None:
         """Queue overwriting the answer with values that no correct answer contains; not timed.
 
-        The next launch must recompute all of it: this is called before each launch whose answer is
-        checked after timing, and an answer that is correct without that launch is rejected. The
+        Proves that the next launch recomputes the answer: called before each launch whose answer is
+        checked after timing; an answer that is correct without that launch is rejected. The
         default fills the arrays of `answer`. An algorithm that derives `answer` from other data on
-        request overwrites that data instead, such that `answer` can still be read.
+        request must overwrite that data instead, so that `answer` can still be read.
         """
         poison(self.device, *arrays_of(self.answer))
 
     @abstractmethod
     def traffic_bytes(self) -> int | None:
-        """Return the minimum bytes that one execution moves through device memory.
+        """Return the minimum number of bytes of device-memory traffic of one execution.
 
         None if there is no model.
         """
 
     @property
     def no_graph(self) -> str | None:
-        """Return the reason why no graph can capture a launch, or None if one can."""
+        """The reason why a launch cannot be captured in a CUDA graph, or None if it can."""
         form = self.forms[self.form]
         if form.allocates:
             return "its library allocates while it works, in memory that no CUDA graph would own"
@@ -163,9 +163,9 @@ class Algorithm(ABC):
         return []
 
     def peak_bytes(self) -> int | None:
-        """Return the peak device memory, if it exceeds `workspace_bytes`.
+        """Return the peak memory, if it exceeds `workspace_bytes` because a library allocates.
 
-        This is the case if a library allocates; host memory for algorithms on the host.
+        Device memory; for algorithms on the host, host memory. None otherwise.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""Checks of the arrays of an answer; each returns a description of the first error."""
+"""Checks for the arrays of an answer; each returns a description of the first error, or None."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def first_true(wrong: NDArray[np.bool_]) -> int | None:
 
 
 def first_absent(wanted: NDArray[np.int64], present: NDArray[np.int64]) -> int | None:
-    """Return the first of the sorted `wanted` that the sorted `present` lacks, or None."""
+    """Return the first value in `wanted` missing from `present`, or None; both are sorted."""
     if np.array_equal(wanted, present):
         return None
     place = np.searchsorted(present, wanted)
-    absent = np.append(present, -1)[place] != wanted  # no pair is numbered -1
+    absent = np.append(present, -1)[place] != wanted  # values are never negative
     k = first_true(absent)
     return None if k is None else int(wanted[k])
 

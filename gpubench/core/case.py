@@ -12,9 +12,9 @@ from gpubench.core.recipe import Inputs
 class Case:
     """One input of a suite.
 
-    make: draws it; deterministic.
-    exact: whether its coordinates and distances are exact in float32, so that neighbours must agree
-        with exact arithmetic, even at the cutoff.
+    make: generates the input; deterministic.
+    exact: whether coordinates and distances are exact in float32, so that the neighbours must
+        match those of exact arithmetic, even at the cutoff.
     """
 
     name: str

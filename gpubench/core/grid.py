@@ -1,4 +1,4 @@
-"""The cell grid: shape, periodicity, and the cell of a position; unbounded and hashed cells.
+"""Cell grids: shape, periodicity, and the cell of a position; also unbounded and hashed grids.
 
 Cells are numbered x fastest, then y, then z (rozen2008, section 2.3).
 """
@@ -19,7 +19,7 @@ from gpubench.core.recipe import MAX_PARTICLES
 
 MAX_CELLS = 2**31 - 2
 EPSILON = float(np.finfo(np.float32).eps)
-# Keeps squared lengths and the inverse of a cell's edge well inside float32's range.
+# These limits keep squared lengths and 1 / edge well within float32's range.
 SMALLEST_CELL, LARGEST_CELL = 1e-15, 1e15
 
 # The layout of `struct Grid` in kernels/common/grid.h: 4-byte members only, so that CUDA,
@@ -45,13 +45,13 @@ MAX_BUCKETS = 2**30
 
 @dataclass(frozen=True)
 class Grid:
-    """A box cut into equal cells.
+    """A box divided into equal cells.
 
     cells: number of cells along x, y, z.
     low, size: corner and edge lengths of the box, in the unit of the positions.
     periodic: whether the box repeats along each axis.
-    cutoff: the range of neighbours, if cells are longer; None for the shortest edge of a cell. See
-        `reach`.
+    cutoff: the neighbour cutoff, if shorter than the cells; None to use the shortest cell edge.
+        See `reach`.
     """
 
     cells: tuple[int, int, int]
@@ -94,7 +94,7 @@ class Grid:
                 f"a box of {size} cannot be cut into cells of {cell_size}: at most {MAX_CELLS}"
                 " cells, and every edge positive"
             )
-        # The tolerance gives an edge of 10 * 0.1 ten cells despite rounding.
+        # With the tolerance, an edge of 10 * 0.1 gets ten cells despite rounding.
         nx, ny, nz = (max(1, math.floor(edge / cell_size * (1 + 1e-6))) for edge in size)
         return cls((nx, ny, nz), low, size, periodic)
 
@@ -131,11 +131,11 @@ class Grid:
 
     @property
     def reach(self) -> float:
-        """The range of neighbours, in the unit of the positions."""
+        """The neighbour cutoff, in the unit of the positions."""
         return min(self.cell_size) if self.cutoff is None else self.cutoff
 
     def packed(self) -> NDArray[np.void]:
-        """Return the grid as the kernels read it: one element of GRID_DTYPE."""
+        """Return the grid as an array with one element of GRID_DTYPE, for the kernels."""
         packed = np.zeros(1, GRID_DTYPE)
         packed["low"], packed["size"] = self.low, self.size
         packed["inverse_cell"] = np.float32(1) / np.asarray(self.cell_size, np.float32)
@@ -145,9 +145,9 @@ class Grid:
     def coordinates(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the integer cell coordinates of positions, int32, shape (particles, 3).
 
-        The arithmetic is that of the kernels (kernels/common/grid.h), in float32: subtract,
-        multiply, floor, clamp. Positions must lie in the box (the caller wraps them), so that the
-        clamp affects only positions at the upper wall or rounded up to it.
+        Same float32 arithmetic as the kernels (kernels/common/grid.h): subtract, multiply, floor,
+        clamp. The caller must wrap positions into the box, so that the clamp affects only positions
+        at the upper wall or rounded up to it.
         """
         packed = self.packed()[0]
         inside = np.empty((len(positions), 3), np.int32)
@@ -169,7 +169,7 @@ class Grid:
 
 
 class HashedGrid(Grid):
-    """A grid whose cells are hashed: of any size, possibly periodic."""
+    """A grid whose cells are hashed, so their number is practically unlimited; may be periodic."""
 
     most = 2**96
 
@@ -191,7 +191,7 @@ class UnboundedGrid:
         return cls(grid.cell_size)
 
     def packed(self, buckets: int = 1) -> NDArray[np.void]:
-        """Return the cells as the kernels read them: one element of UNBOUNDED_DTYPE."""
+        """Return the cells as an array with one element of UNBOUNDED_DTYPE, for the kernels."""
         packed = np.zeros(1, UNBOUNDED_DTYPE)
         packed["cell"] = self.cell_size
         packed["inverse_cell"] = np.float32(1) / packed["cell"]
@@ -201,8 +201,8 @@ class UnboundedGrid:
     def coordinates(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the integer cell coordinates of finite positions, int32, shape (particles, 3).
 
-        floor(position / cell size), exact for the float32 values; the last cell in each direction,
-        CELL_REACH from the origin, holds everything beyond.
+        floor(position / cell size), without rounding error for float32 positions. Positions beyond
+        CELL_REACH cells from the origin are clamped to the outermost cell.
         """
         edges = self.packed()["cell"][0].astype(np.float64)
         xyz = positions[:, :3].astype(np.float64)
@@ -217,7 +217,7 @@ class UnboundedGrid:
 def edges_of(box: NDArray[np.float64]) -> tuple[float, float, float] | None:
     """Return the edges of a box along x, y and z; None if it is triclinic or rotated.
 
-    box: shape (3, 3), its vectors as rows or as columns. Off-diagonal elements below float32's
+    box: shape (3, 3), box vectors as rows or columns. Off-diagonal elements below float32's
     precision, relative to the longest edge, count as 0.
     """
     x, y, z = np.diagonal(box).tolist()
@@ -228,8 +228,8 @@ def edges_of(box: NDArray[np.float64]) -> tuple[float, float, float] | None:
 def hash_buckets(coordinates: NDArray[np.int32], buckets: int) -> NDArray[np.int32]:
     """Return the bucket of each cell, int32, shape (cells,) (silva2012, Algorithm 1).
 
-    coordinates: int32, shape (cells, 3), relative to the corner of the world if its limits are part
-    of the key.
+    coordinates: int32, shape (cells, 3); relative to the corner of the simulated domain if the
+    hash depends on its limits.
     """
     products = coordinates.astype(np.uint32) * np.array(HASH_PRIMES, np.uint32)
     hashes: NDArray[np.uint32] = np.bitwise_xor.reduce(products, axis=1)
@@ -256,9 +256,9 @@ def _balanced_factors(count: int) -> tuple[int, int, int]:
 def grid_for(
     particles: int, per_cell: float, periodic: tuple[bool, bool, bool] = (False, False, False)
 ) -> Grid:
-    """Make the grid with exactly `per_cell` particles per cell on average.
+    """Make a grid with exactly `per_cell` particles per cell on average.
 
-    Raises UserError if no integer number of cells gives that, or none close to a cube.
+    Raises UserError if that needs a fractional number of cells or a box far from a cube.
     """
     if not 0 <= particles <= MAX_PARTICLES:
         raise UserError(f"the number of particles must be 0 to {MAX_PARTICLES}, not {particles}")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class HostWork:
-    """Mixin; it precedes the contract among the bases of a class."""
+    """Mixin; must come before the contract in a class's list of bases."""
 
     def download(self, array: Any) -> NDArray[Any]:
         """Return an array of the answer, which is already on the host."""
@@ -17,7 +17,7 @@ class HostWork:
 
     @property
     def no_graph(self) -> str:
-        """Return the reason why no graph can be captured."""
+        """The reason why a launch cannot be captured in a CUDA graph."""
         return "a launch works or waits on the host, which no CUDA graph can hold"
 
     def traffic_bytes(self) -> None:

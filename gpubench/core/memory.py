@@ -1,4 +1,4 @@
-"""Check of an input's memory against the available memory, before allocation."""
+"""Check before allocation that an input fits into the available memory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class HasMemory(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that arrays may use."""
+        """Memory available to arrays, in bytes."""
 
 
 def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | None:
-    """Return a message on which memory is too small for `inputs` inputs; None if none is."""
+    """Return a message if `inputs` inputs do not fit into host or device memory, or None."""
     for needed, available, place in (
         (recipe.host_bytes, _machine_bytes(), "of this machine"),
         (recipe.host_bytes, allowed_bytes(), "that this process may take"),
@@ -52,7 +52,7 @@ def _machine_bytes() -> int:
 
 
 def _limits() -> Iterator[int]:
-    """Yield the limits of this process in bytes: its own, and those of its control groups."""
+    """Yield the memory limits of this process in bytes: resource limits and control groups."""
     for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
         soft, _ = resource.getrlimit(kind)
         if soft != resource.RLIM_INFINITY:
@@ -70,5 +70,5 @@ def _limits() -> Iterator[int]:
             file = folder / name
             if folder.is_relative_to(top) and file.is_file():
                 text = file.read_text().strip()
-                if text.isdecimal():  # else `max`
+                if text.isdecimal():  # otherwise "max", no limit
                     yield int(text)

@@ -1,4 +1,4 @@
-"""Oracles: they decide whether an answer is correct."""
+"""Oracles: reference answers that decide whether an algorithm's answer is correct."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Oracle(ABC):
 
     @abstractmethod
     def check(self, algorithm: Any) -> str | None:
-        """Check the answer of the last launch; return None, or a sentence on the first error."""
+        """Check the answer of the last launch; return None, or a description of the first error."""
 
     @staticmethod
     def answer_of(algorithm: Any, kind: type[T]) -> T:
-        """Return the answer of the last launch; raises TypeError if it is of another kind."""
+        """Return the answer of the last launch; raises TypeError if it is not a `kind`."""
         answer = algorithm.answer
         if not isinstance(answer, kind):
             found, expected = type(answer).__name__, kind.__name__
@@ -45,10 +45,10 @@ def first_launch(
     oracle: Oracle,
     do: Callable[[Callable[[], None]], None] | None = None,
 ) -> str | None:
-    """Load an input, launch once, and check; return None, or a sentence on the first error.
+    """Load an input, launch once, and check; return None, or a description of the first error.
 
-    If loading already makes an answer, it is checked first: a launch would start from it, and a
-    broken linked list may be endless. do: wraps the load and the launch, to add to either.
+    If loading already produces an answer, it is checked before the launch that starts from it: a
+    broken linked list may be endless. do: called with the load, then with the launch, to run each.
     """
     do = do or (lambda work: work())
     do(partial(algorithm.load, inputs))

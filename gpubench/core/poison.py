@@ -15,7 +15,7 @@ FLOATS = 0xFF  # repeated byte: NaN
 
 
 def arrays_of(answer: Any) -> list[Any]:
-    """Return the arrays of an answer, if it is a dataclass of the contracts; else none."""
+    """Return the array fields of an answer, which is a dataclass."""
     values = (getattr(answer, field.name) for field in fields(answer))
     return [value for value in values if isinstance(getattr(value, "dtype", None), np.dtype)]
 
@@ -23,14 +23,14 @@ def arrays_of(answer: Any) -> list[Any]:
 def poison(device: Device, *arrays: Any) -> None:
     """Queue filling arrays with values that no correct answer contains: negative integers, NaN.
 
-    arrays: of the device; NumPy arrays are filled immediately, unless read-only.
+    arrays: device arrays, or NumPy arrays, which are filled immediately unless read-only.
     """
     for array in arrays:
         _fill(device, array, FLOATS if array.dtype.kind == "f" else INTEGERS)
 
 
 def empty(device: Device, cells: Any) -> None:
-    """Queue emptying a cell list: wrong if there are particles, but safe to traverse."""
+    """Queue making a cell list empty: incorrect if there are particles, but safe to traverse."""
     for array in arrays_of(cells):
         _fill(device, array, cells.empty_byte)
 

@@ -17,15 +17,15 @@ Sample: TypeAlias = tuple[Inputs, Mapping[str, int]]
 
 
 class Problem:
-    """A question that a group of algorithms answers, the family `name`.
+    """A problem that a group of algorithms solves; `name` is their `family`.
 
-    A declaration does not import the oracle or the suite, which need SciPy: it names a class in
-    `oracle.py` and functions in `cases.py` beside the declaration. A problem in a single file
-    overrides `oracle` and `cases` instead.
+    A declaration does not import the oracle or the suite, which need SciPy: it gives the name of a
+    class in `oracle.py` and of functions in `cases.py`, both in the same package. A problem in a
+    single file overrides `oracle` and `cases` instead.
 
     takes: the kind of its inputs.
-    makes_cells: whether its algorithms make cell lists that a simulation can use.
-    reads_cells: whether its algorithms take a cell list, which is not part of their workspace.
+    makes_cells: whether its algorithms build cell lists that a simulation can use.
+    reads_cells: whether its algorithms read a cell list, which does not count as their workspace.
     """
 
     name: ClassVar[str]
@@ -38,7 +38,7 @@ class Problem:
     reads_cells: ClassVar[bool] = False
 
     def oracle(self, inputs: Any, exact: bool = False) -> Oracle:
-        """Make the oracle of an input; `exact` if float32 represents its distances exactly."""
+        """Make the oracle for an input. exact: whether float32 holds its distances exactly."""
         if self.oracle_name is None:
             raise NotImplementedError(f"{self.name} has no right answers: override oracle()")
         made: Oracle = self._part("oracle", self.oracle_name)(inputs, exact)
@@ -51,13 +51,13 @@ class Problem:
         return self._cases(self.suite)
 
     def large_cases(self) -> Sequence[Case]:
-        """Return inputs just past 2^24 in size, float32's last exact integer; for GPUs."""
+        """Return inputs larger than 2^24, where float32 stops holding every integer; for GPUs."""
         return self._cases(self.large_suite)
 
     def samples(self, algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-        """Yield small inputs with parameters that together launch every kernel of a form.
+        """Yield small inputs with parameters that together launch every kernel of a variant.
 
-        For tools that slow down each launch. By default, the first of `cases`.
+        For tools that slow down each launch, such as sanitizers. By default, the first `cases`.
         """
         if self.suite is None:
             yield from ((case.make(), {}) for case in self.cases()[:4])
@@ -67,7 +67,7 @@ class Problem:
     def blanks(self, size: int) -> Iterator[Inputs]:
         """Yield inputs of about this size that together compile every kernel.
 
-        Their values are zero if allowed. By default, the first of `cases`.
+        Their values are zero if the problem allows that. By default, the first of `cases`.
         """
         if self.suite is None:
             yield from (case.make() for case in self.cases()[:1])
@@ -80,7 +80,7 @@ class Problem:
         return {self.takes.size_axis: size, **first, **self.takes.fixed, **algorithm.needs}
 
     def sample(self, algorithm: type[Algorithm], size: int, seed: int = 0, **axes: Any) -> Any:
-        """Draw a typical input of this size for an algorithm; axes: override the defaults."""
+        """Generate a typical input of this size for an algorithm; `axes` override the defaults."""
         return self.takes(**self.axes_for(algorithm, size) | axes).make(seed)
 
     def _cases(self, suite: str | None) -> Sequence[Case]:
@@ -91,5 +91,5 @@ class Problem:
         return getattr(import_module(f"{type(self).__module__}.{module}"), name)
 
     def check(self, algorithm: Algorithm, inputs: Inputs, exact: bool = False) -> str | None:
-        """Check one answer. To check several on one input, reuse the oracle."""
+        """Check one answer. To check several for the same input, reuse the oracle."""
         return self.oracle(inputs, exact).check(algorithm)

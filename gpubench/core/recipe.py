@@ -1,4 +1,4 @@
-"""The declaration of a kind of input: its axes, how to draw it, and its memory."""
+"""The declaration of a kind of input: its axes, how to generate it, and its memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ SCALES = ("names", "size", "number", "with zero", "linear")
 
 @dataclass(frozen=True)
 class Words:
-    """The words for an axis in reports.
+    """Names and formatting of an axis in reports.
 
-    heading: column heading in tables. label: axis label in figures. phrase: one or several values
-    in a sentence. scale: one of SCALES, see report.figures.Scale. names: its values in order, with
-    their names in figures where these differ. is_size: whether it is a size of the input, which
-    titles always include. place: sort key among axes; axes with equal keys are in the order of
-    their kind.
+    heading: column heading in tables. label: axis label in figures. phrase: wording for its values
+    in a sentence. scale: one of SCALES, see report.figures.Scale. names: its values in order, each
+    with a display name for figures, or None to use the value. is_size: whether it is a size of the
+    input, which titles always include. place: sort key; ties keep the order of declaration.
     """
 
     heading: str
@@ -34,9 +33,9 @@ class Words:
 
 @dataclass(frozen=True)
 class DeclaredAxis:
-    """An axis: the JSON Schema of a value, the words for it, and its type in a record.
+    """An axis: the JSON Schema of a value, its wording in reports, and its type in a record.
 
-    recorded: None if records lack it; "" if the schema gives the type.
+    recorded: the type; None if records omit the axis; "" to take the type from the schema.
     """
 
     schema: Mapping[str, Any]
@@ -72,19 +71,19 @@ def among(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def like(kind: type[Recipe], name: str) -> Any:
-    """Declare an axis like that of another kind."""
+    """Declare an axis as a copy of an axis of another kind of input."""
     found = next(each for each in dataclasses.fields(kind) if each.name == name)
     return field(default=found.default, metadata=found.metadata)
 
 
 @dataclass(frozen=True)
 class Recipe(ABC):
-    """One input before it is drawn. Construction raises UserError if its axes are inconsistent.
+    """The description of an input to generate. Raises UserError if its axes are inconsistent.
 
-    kind: the kind's name. size_axis: the axis whose value is the size of the input.
+    kind: the name of this kind of input. size_axis: the axis that gives the size of the input.
     named_by: the axis whose presence in a sweep selects this kind.
-    derived: further fields of records that are not axes.
-    varied, fixed: axes other than the size in benchmarks, with several values and with one.
+    derived: fields of records other than axes.
+    varied, fixed: defaults for axes other than the size in benchmarks: several values, or one.
     """
 
     kind: ClassVar[str]
@@ -95,20 +94,20 @@ class Recipe(ABC):
     fixed: ClassVar[Mapping[str, Any]] = {}
 
     def make(self, seed: int) -> Inputs:
-        """Draw the input, with `draw` of the module `inputs` beside that of its axes."""
+        """Generate the input by calling `draw` in the module `inputs` of the same package."""
         package = type(self).__module__.rpartition(".")[0]
         drawn: Inputs = import_module(f"{package}.inputs").draw(self, seed)
         return drawn
 
     @property
     def neighbours(self) -> int | None:
-        """Approximate total number of neighbours; None without particles."""
+        """Approximate total number of neighbours; None if the input has no particles."""
         return None
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """Description in a progress bar."""
+        """The description shown in a progress bar."""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -118,12 +117,12 @@ class Recipe(ABC):
     @property
     @abstractmethod
     def host_bytes(self) -> int:
-        """Peak host memory for drawing it and checking an answer."""
+        """Peak host memory for generating the input and checking an answer."""
 
     @property
     @abstractmethod
     def device_bytes(self) -> int:
-        """The minimum device memory that any algorithm needs for it."""
+        """The minimum device memory that any algorithm needs for this input."""
 
 
 def declared_axes(kind: type[Recipe]) -> dict[str, DeclaredAxis]:
@@ -148,7 +147,7 @@ class Inputs(Protocol):
     def hash(self) -> str | None:
         """SHA-256 over everything passed to an algorithm, first 16 hex digits.
 
-        None if it is not drawn yet.
+        None if the input is not generated yet.
         """
 
     @property

@@ -1,12 +1,12 @@
 """The version of the timed code: a hash of exactly the code that affects an algorithm's time.
 
-That is its class, every definition of the package that it reaches, and the kernel files that these
-name, with their includes. Code that describes, checks or reports is excluded, as are comments,
-docstrings, annotations, messages, and names of files and imports: changing these does not outdate a
-result. The sources are parsed, never imported, so that any commit can be hashed.
+Included: its class, every definition in the package that it uses directly or indirectly, and the
+kernel files named there, with their includes. Excluded: code that describes, checks or reports,
+comments, docstrings, annotations, messages, and names of files and imports; results stay valid
+when these change. The sources are parsed, never imported, so that any commit can be hashed.
 
-Compiler options and the rest of `devices` affect every algorithm: raise EPOCH when a change there
-changes times.
+Compiler options and the rest of `devices` affect every algorithm but are not hashed: increment
+EPOCH when a change there affects times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from gpubench.base import paths
 
 EPOCH = 1
-NAMED_IN = ("algorithms", "libraries", "workloads")  # packages whose classes have a name
+NAMED_IN = ("algorithms", "libraries", "workloads")  # packages whose classes have a `name`
 # Packages and modules that are never timed, here and in older commits.
 NOT_TIMED = {
     "axes", "base", "cases", "checks", "choose", "cli", "compare", "contract", "contracts", "core",
@@ -109,9 +109,9 @@ class SourceTree:
         return self._modules[module]
 
     def resolve(self, module: str, name: str) -> Place | None:
-        """Return where a name used in a module is defined, if that is part of the timed code.
+        """Return the place where a name used in a module is defined; None outside the package.
 
-        An empty place stands for a definition of the package that is not timed.
+        For definitions in the package that are not timed, the place is ("", "").
         """
         for _ in range(9):  # re-exports
             own = self.module(module)
@@ -126,7 +126,7 @@ class SourceTree:
         return None
 
     def has(self, module: str, name: str) -> bool:
-        """Return whether a name can be imported from a module."""
+        """Whether a name can be imported from a module."""
         own = self.module(module)
         return name in own.defines or name in own.imports
 
@@ -136,13 +136,13 @@ class SourceTree:
         References to other definitions become `@{module:name}`, kernel files `%{file}`.
         """
         if place not in self._forms:
-            # A statement that defines several names is written for each; writing modifies it.
+            # Copy: _Writer modifies statements, and one may define several names.
             nodes = copy.deepcopy(self.module(place[0]).defines[place[1]])
             self._forms[place] = "\n".join(_Writer(self, place).line(node) for node in nodes)
         return self._forms[place]
 
     def _in_full(self, place: Place, backend: str) -> str:
-        """Return a definition with its references replaced by hashes, one level deep."""
+        """Return a definition with kernel files and references replaced by hashes of their text."""
 
         def kernel(match: re.Match[str]) -> str:
             return "" if backend == "cuda" and match[1].endswith(".cl") else self._kernel(match[1])
@@ -167,7 +167,7 @@ class SourceTree:
 
 
 class _Writer(ast.NodeTransformer):
-    """Normalises one definition in place."""
+    """Normalises the syntax tree of one definition, in place."""
 
     def __init__(self, sources: SourceTree, place: Place) -> None:
         self._sources, self._place = sources, place
@@ -244,7 +244,7 @@ class _Writer(ast.NodeTransformer):
 
 
 def _plain(node: object) -> str:
-    """Return a tree as text without empty fields, the same in every version of Python."""
+    """Return a tree as text without empty fields; the same for every version of Python."""
     if isinstance(node, ast.AST):
         fields = ((name, value) for name, value in ast.iter_fields(node) if name not in _UNSAID)
         given = (f"{name}={_plain(value)}" for name, value in fields if value not in (None, []))
@@ -259,7 +259,7 @@ def _is_described(target: ast.expr) -> bool:
 
 
 def _top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a module, also in branches, except those for type checkers."""
+    """Yield the statements of a module, including branches, except those for type checkers."""
     for node in body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             yield from _top_level(node.orelse)
@@ -282,7 +282,7 @@ def _defined(node: ast.stmt) -> Iterator[str]:
 
 
 def _given_name(node: ast.stmt) -> Iterator[str]:
-    """Yield the name of a class in studies and results."""
+    """Yield the name of a class as used in studies and results: its attribute `name`."""
     for each in node.body if isinstance(node, ast.ClassDef) else ():
         targets = each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)]
         value = getattr(each, "value", None)
@@ -293,7 +293,7 @@ def _given_name(node: ast.stmt) -> Iterator[str]:
 
 
 def _imports(tree: ast.AST) -> dict[str, tuple[str, str | None]]:
-    """Return the imports of a tree from the package: local name to (module, name in it)."""
+    """Return a tree's imports from the package: local name to (module, name in the module)."""
     found: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpubench"):
@@ -314,7 +314,7 @@ def _sources() -> SourceTree:
 
 @cache
 def version_of(algorithm: str, workload: str | None, backend: str) -> str | None:
-    """Return the version of an algorithm of this package, within a workload if one is given.
+    """Return the version of an algorithm, or of an algorithm together with a workload.
 
     None for algorithms from outside the package.
     """

@@ -17,7 +17,7 @@ NEEDS = {
 
 
 def survey() -> list[DeviceReport]:
-    """Return every device of both back ends; unusable ones with the reason."""
+    """Return all devices of both backends; unusable devices include the reason."""
     from gpubench.devices import cuda, opencl
 
     return cuda.survey() + opencl.survey()
@@ -26,8 +26,8 @@ def survey() -> list[DeviceReport]:
 def open_device(spec: str = "auto") -> Device:
     """Open a device: `cuda`, `cuda:1`, `opencl`, `opencl:pocl`, or `auto`.
 
-    `auto` uses CUDA if available, else OpenCL. Raises DeviceUnavailable with the reason, UserError
-    for any other name.
+    `auto` uses CUDA if available, else OpenCL. Raises DeviceUnavailable if the device cannot be
+    used, UserError for an invalid name.
     """
     from gpubench.devices import cuda, opencl
 
@@ -50,7 +50,7 @@ def open_device(spec: str = "auto") -> Device:
 
 
 def missing_feature(requires: Collection[str], device: Device) -> str | None:
-    """Return a message on the required features that a device lacks, or None if it has all."""
+    """Return a message about a required feature that the device lacks; None if it has all."""
     for feature in sorted(set(requires) - device.features):
         return NEEDS.get(feature, f"needs {feature}, which {device.spec} does not offer")
     return None

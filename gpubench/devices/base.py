@@ -1,4 +1,4 @@
-"""The interface of every back end: memory, kernels from shared sources, events."""
+"""The interface of all backends: memory, kernels from shared sources, events."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Kernel = Callable[..., None]
 
 @dataclass(frozen=True)
 class DeviceReport:
-    """What `gpubench devices` reports about one device.
+    """One device as listed by `gpubench devices`.
 
-    spec: its value for `--device`. reason: why it is not usable, and what to install.
+    spec: its value for `--device`. reason: why it is unusable, and what to install.
     """
 
     spec: str
@@ -45,11 +45,11 @@ class Device(AbstractContextManager["Device"], ABC):
     backend: "cuda" or "opencl".
     spec: its value for `--device`, e.g. "cuda:0", "opencl:pocl".
     name: the vendor's name of the device.
-    features: what a form may require; includes the name of the back end, and "graphs" if launches
-        can be captured.
-    compute_units, cache_bytes, memory_bytes: multiprocessors or cores; last-level cache;
-        memory that arrays may use.
-    shared_bytes: memory that the threads of one block may share.
+    features: features that a variant may require: the name of the backend, and "graphs" if
+        launches can be captured.
+    compute_units, cache_bytes, memory_bytes: number of multiprocessors or cores; size of the
+        last-level cache; memory available to arrays.
+    shared_bytes: maximum shared memory per block.
     """
 
     backend: str
@@ -61,7 +61,7 @@ class Device(AbstractContextManager["Device"], ABC):
     cache_bytes: int
     memory_bytes: int
     shared_bytes: int
-    # The ranks that share its simulation (a Team of gpubench.distributed), if any.
+    # The ranks of a distributed simulation (a Team of gpubench.distributed), if any.
     team: Any = None
 
     @abstractmethod
@@ -84,11 +84,11 @@ class Device(AbstractContextManager["Device"], ABC):
 
     @abstractmethod
     def fill(self, array: Any, byte: int) -> None:
-        """Queue setting every byte of an array: 0x00 for zeros, 0xFF for -1 in int32."""
+        """Queue a fill of every byte of an array: 0x00 gives zeros, 0xFF gives -1 in int32."""
 
     @abstractmethod
     def copy(self, source: Any, target: Any) -> None:
-        """Queue a copy between two arrays of the same number of bytes."""
+        """Queue a copy between two arrays with the same number of bytes."""
 
     def status(self, items: int) -> Any:
         """Return an int64 array of flags that kernels write and the host polls.
@@ -109,31 +109,31 @@ class Device(AbstractContextManager["Device"], ABC):
         return np.empty(size, np.uint8)
 
     def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
-        """Queue a copy of rows, from `first` on, that fills a host buffer.
+        """Queue a copy of rows into a host buffer until it is full, starting with row `first`.
 
-        array: contiguous; rows are along its first axis. host: from `host_buffer`, or a slice of
-        one, at least one row long. Returns a function that waits for this copy only.
+        array: contiguous; rows are along its first axis. host: a `host_buffer` or a slice of it, at
+        least one row long. Returns a function that waits for this copy only.
         """
         raise NotImplementedError(f"{self.spec} reads no rows")
 
     def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
         """Queue a copy of a host buffer into rows, the inverse of `read_rows`.
 
-        The buffer must not change before the copy is done; the returned function waits for that.
+        The buffer must not change until the copy completes; the returned function waits for it.
         """
         raise NotImplementedError(f"{self.spec} writes no rows")
 
     @abstractmethod
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
-        """Compile a kernel file with -D`NAME`=value for each constant, and return one kernel.
+        """Compile a kernel file with -DNAME=value for each constant, and return one kernel.
 
-        The file is in kernels/, or beside an added module. Compiled code is reused for the same
+        The file is in kernels/, or in the folder of a plug-in. Compiled code is reused for the same
         file and constants. SHARED_BYTES is the size of the kernel's SHARED_VECTORS.
         """
 
     @contextmanager
     def compiled_together(self) -> Iterator[None]:
-        """Return a context that may compile its kernels in parallel; its end waits for all."""
+        """Return a context in which kernels may compile in parallel; it waits for all on exit."""
         yield
 
     def record(self) -> Any:
@@ -161,7 +161,7 @@ class Device(AbstractContextManager["Device"], ABC):
         return None
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Return descriptions of what throttled the device in a state; usually none."""
+        """Return the reasons for throttling in a state from `state()`; usually none."""
         return ()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""CUDA through PyCUDA; arrays and memory pool from CuPy, in the same primary context."""
+"""CUDA through PyCUDA, with arrays and memory pool from CuPy, in the same primary context."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from gpubench.base.plugins import kernel_folders
 from gpubench.base.user_cache import kept, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 
-LARGE_BYTES = 2**20  # smaller arrays come from NumPy's memory
-POOLED_BYTES = 2**31  # of new page-locked memory; then the unused part is freed
-# The NVML clock event reasons (nvmlClocksEventReasons) that slow down measurements; an idle GPU and
-# clocks set by the user are excluded.
+LARGE_BYTES = 2**20  # smaller downloads go to ordinary pageable memory
+POOLED_BYTES = 2**31  # after allocating this much page-locked memory, unused blocks are freed
+# The NVML clock event reasons (nvmlClocksEventReasons) that slow down measurements, without those
+# for an idle GPU and for clocks set by the user.
 THROTTLES = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -44,7 +44,7 @@ ModuleKey = tuple[str, tuple[tuple[str, Any], ...]]  # a kernel file and its con
 
 @cache
 def _driver() -> Any:
-    """Import PyCUDA and start the driver; raise a one-line error if something is missing."""
+    """Import PyCUDA and initialize the driver; raise DeviceUnavailable if something is missing."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -73,7 +73,7 @@ def _driver() -> Any:
 
 
 def survey() -> list[DeviceReport]:
-    """Return the NVIDIA GPUs here, or one entry with the reason why none is usable."""
+    """Return this machine's NVIDIA GPUs, or one entry with the reason why none is usable."""
     try:
         driver = _driver()
     except DeviceUnavailable as error:
@@ -143,7 +143,7 @@ class CUDADevice(Device):
         self._device = device = driver.Device(number)
         self._context = device.retain_primary_context()
         self._context.push()
-        # PyCUDA aborts at exit if a context is still current: always pop it.
+        # PyCUDA aborts at interpreter exit if a context is still current: always pop it.
         self._open = True
         atexit.register(self.close)
         cupy.cuda.Device(number).use()
@@ -192,10 +192,10 @@ class CUDADevice(Device):
         return host
 
     def _page_locked(self, size: int) -> NDArray[np.uint8]:
-        """Return memory that goes back to CuPy's pool when the array is dropped.
+        """Return page-locked memory from CuPy's pool, to which it returns when freed.
 
-        Writing to new pages is several times slower. A block of the pool serves arrays of one size,
-        so few sizes are used; unused blocks are freed from time to time.
+        The pool avoids page faults, which make writes several times slower. It reuses a block only
+        for the same size, so sizes are rounded up; unused blocks are freed from time to time.
         """
         if size < LARGE_BYTES:
             return np.empty(size, np.uint8)
@@ -220,7 +220,7 @@ class CUDADevice(Device):
             )
 
     def host_buffer(self, size: int) -> NDArray[np.uint8]:
-        # Page-locked: copies of pageable memory would wait for the stream.
+        # Page-locked: copies to and from pageable memory would block until the stream is done.
         memory = self._cupy.cuda.alloc_pinned_memory(size)
         return np.frombuffer(memory, np.uint8, size)
 
@@ -297,9 +297,9 @@ class CUDADevice(Device):
     def _cubin(self, file: str, constants: tuple[tuple[str, Any], ...]) -> bytes:
         """Return the machine code of a kernel file, from the user's cache folder if possible.
 
-        PyCUDA's own cache runs nvcc's preprocessor on every file with includes, to detect changes:
-        about 0.4 s per file, ten seconds in a process that uses many. Here all sources of the
-        kernel folders are part of the key.
+        PyCUDA's own cache is slow: it detects changes by running nvcc's preprocessor on every file
+        with includes, about 0.4 s per file. Instead, the cache key here includes a hash of all
+        sources in the kernel folders.
         """
         folders = kernel_folders(file)
         options = ["-O3", *(f"-D{constant}={value}" for constant, value in constants)]
@@ -321,8 +321,8 @@ class CUDADevice(Device):
     def library(self, file: str, **constants: int | str) -> ctypes.CDLL:
         """Compile a kernel file to a shared library of host functions, and load it.
 
-        For code available only as host templates (CUB). Cached in the user's cache folder, if any,
-        under a hash of the source, the constants, the compiler's version and the architecture.
+        For code that is only available as host-side templates, such as CUB. Cached in the user's
+        cache folder under a hash of source, constants, compiler version and architecture.
         """
         source = kernel_folders(file)[0] / file
         defines = [f"-D{constant}={value}" for constant, value in sorted(constants.items())]
@@ -357,8 +357,8 @@ class CUDADevice(Device):
         self.stream.synchronize()
 
     def capture(self, work: Callable[[], None]) -> Graph:
-        # The current stream is that of the last opened device. CuPy's `with` would restore the
-        # default stream, not the one set by `use`.
+        # CuPy's current stream belongs to the device opened last. Restore it by hand: CuPy's `with`
+        # would restore the default stream, not the one set by `use`.
         before = self._cupy.cuda.get_current_stream()
         self._cupy_stream.use()
         try:
@@ -431,7 +431,7 @@ class CUDADevice(Device):
         self._open = False
         try:
             self._driver.Context.synchronize()
-            # Unless another device, opened later and still open, has made its own stream current.
+            # If a device opened later is still open, the current stream is its own: keep it.
             if self._cupy.cuda.get_current_stream().ptr == self._cupy_stream.ptr:
                 self._outer_stream.use()
             self._cupy.get_default_memory_pool().free_all_blocks()
@@ -440,7 +440,7 @@ class CUDADevice(Device):
 
 
 class _StreamOf:
-    """A PyCUDA stream with the CUDA stream protocol, for CuPy 14 and later."""
+    """Adds the CUDA stream protocol to a PyCUDA stream, for CuPy 14 and later."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -481,7 +481,7 @@ def _nvml_handle(device: Any) -> Any | None:
 
 
 def _nvml_try(read: Callable[[], Any]) -> Any:
-    """Return a reading, or None if this GPU does not support it."""
+    """Return a reading, or None if this GPU does not support it or permission is missing."""
     import pynvml
 
     try:

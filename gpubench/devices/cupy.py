@@ -1,8 +1,8 @@
-"""CUDA through CuPy's bindings: kernels compiled by NVRTC, the caller's memory and stream.
+"""CUDA through CuPy's bindings, with NVRTC, and with the caller's memory allocator and stream.
 
-This needs CuPy's wheels from pip, but no nvcc, no C++ compiler and no PyCUDA. CuPy itself is
-imported only for CuPy arrays, since its import dominates the first call. Measurements use
-`devices/cuda.py`; this module is for arrays of the user's own code.
+Used for the arrays of user code; measurements use `devices/cuda.py`. Needs CuPy's wheels from pip,
+but no nvcc, no C++ compiler and no PyCUDA. The package `cupy` itself is imported only for CuPy
+arrays, since its import dominates the time of a first call.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from gpubench.devices.base import Device, Kernel, scalar
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"
 BINDINGS = "cupy_backends.cuda"
 MOST_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-STATUS_BYTES = 256  # of host memory that kernels write to
+STATUS_BYTES = 256  # mapped host memory that kernels write to; see `Device.status`
 
-# The `struct` format that packs a scalar of each NumPy type into 64 bits.
+# NumPy type code to the `struct` format that packs a scalar of that type into 64 bits.
 WORDS = {"i": "i4x", "I": "I4x", "f": "f4x", "d": "d", "l": "q", "q": "q", "L": "Q", "Q": "Q"}
 
 _sources = cache(sources_digest)  # sources are read once per process
 
 
 def import_cupy(module: str = "cupy") -> Any:
-    """Import CuPy or a part of its wheels; raise DeviceUnavailable with an installation hint."""
+    """Import CuPy or another module of its wheels; DeviceUnavailable if CuPy is missing."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -46,10 +46,10 @@ def import_cupy(module: str = "cupy") -> Any:
 
 
 class CuPyDevice(Device):
-    """One NVIDIA GPU, by its number; its arrays are Views.
+    """One NVIDIA GPU, by its number; its arrays are BorrowedArrays.
 
     allocate: allocates device memory; returns the owner and the address. stream: returns the handle
-    of the caller's current CUDA stream, to which all work is queued.
+    of the caller's current CUDA stream; all work is queued there.
     """
 
     backend = "cuda"
@@ -75,12 +75,12 @@ class CuPyDevice(Device):
         self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], int] = {}
         self.queue: Any = self._driver.launchKernel
         self.noted: list[Noted] | None = None
-        """While `replayed` calls its work: the launches so far, which are not queued."""
+        """The launches recorded so far while `replayed` is recording, else None."""
         with self.made_current():
             self._context = self._driver.ctxGetCurrent()
             address = runtime.hostAlloc(STATUS_BYTES, runtime.hostAllocMapped)
         memory = (ctypes.c_int64 * (STATUS_BYTES // 8)).from_address(address)
-        self._status = address, np.ctypeslib.as_array(memory)  # as long as the process
+        self._status = address, np.ctypeslib.as_array(memory)  # never freed
 
     @property
     def is_current(self) -> bool:
@@ -89,7 +89,7 @@ class CuPyDevice(Device):
 
     @contextmanager
     def made_current(self) -> Iterator[None]:
-        """Return a context in which this GPU's primary context is current in the thread."""
+        """Return a context in which this GPU is current in this thread."""
         before = self._runtime.getDevice()
         self._runtime.setDevice(self.number)
         try:
@@ -98,7 +98,7 @@ class CuPyDevice(Device):
             self._runtime.setDevice(before)
 
     def _require_live(self) -> None:
-        """Raise Unrecordable while launches are being recorded: the caller does something else."""
+        """Raise Unrecordable during recording: the calling operation is not a launch."""
         if self.noted is not None:
             raise Unrecordable
 
@@ -124,7 +124,7 @@ class CuPyDevice(Device):
     def write(self, array: BorrowedArray, host: NDArray[Any]) -> None:
         host = np.ascontiguousarray(host)
         stream = self._copy(array.ptr, host.ctypes.data, host.nbytes, "HostToDevice")
-        self._runtime.streamSynchronize(stream)  # the host array may be gone after this
+        self._runtime.streamSynchronize(stream)  # the caller may free the host array
 
     def download(self, array: BorrowedArray) -> NDArray[Any]:
         self._require_live()
@@ -158,7 +158,7 @@ class CuPyDevice(Device):
         return Launch(self, function, shared)
 
     def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
-        # The addresses and lengths of these placeholders differ from those of all other arrays.
+        # Placeholders, recognised by addresses and lengths that no real array has.
         slots = [
             BorrowedArray((0x5EED << 48) + number, ((1 << 61) + number,), np.dtype(np.uint8), None)
             for number in range(arrays)
@@ -179,7 +179,7 @@ class CuPyDevice(Device):
     def _code(self, file: str, defines: list[str]) -> bytes:
         """Return the machine code of a kernel file: from the user's cache folder, or compiled."""
         source = f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{file}"\n}}\n'
-        # CuPy's CUDA version: asking NVRTC would take longer than reading the cache.
+        # Use CuPy's CUDA version: querying NVRTC takes longer than reading the cache.
         version = self._runtime.runtimeGetVersion()
         what = source, defines, self.architecture, version, _sources((kernel_folder(),))
         return machine_code(file, what, lambda: self._compiled(source, defines))
@@ -207,7 +207,7 @@ class Unrecordable(Exception):
 
 
 class BorrowedArray:
-    """An array in memory held by another object, its owner, from the byte `at` on."""
+    """An array in memory that belongs to `owner`, at byte offset `at` in it."""
 
     __slots__ = ("at", "dtype", "owner", "ptr", "shape")
 
@@ -228,10 +228,10 @@ class BorrowedArray:
 
 
 class Launch:
-    """Launches of a kernel.
+    """A kernel, called to launch it.
 
-    Arguments are packed into its own buffer, from which the driver copies them: one 64-bit word
-    each, typed by the first launch. Not thread-safe.
+    Arguments are packed into a buffer, one 64-bit word each, which the driver copies at a launch.
+    The first launch fixes the argument types. Not thread-safe.
     """
 
     def __init__(self, device: CuPyDevice, function: int, shared: int = 0) -> None:
@@ -239,7 +239,7 @@ class Launch:
         self._pack: Any = None
 
     def packed(self, arguments: Sequence[Any]) -> list[int]:
-        """Pack the arguments, which are those of `Kernel`, and return them as words."""
+        """Pack the arguments of a launch, and return them as words; for types see `Kernel`."""
         if self._pack is None:
             words = [
                 "Q" if type(each) is BorrowedArray else WORDS[np.dtype(type(scalar(each))).char]
@@ -269,10 +269,10 @@ Noted = tuple[Launch, int, int, tuple[Any, ...]]  # a launch, its blocks and thr
 
 
 class Replay:
-    """Launches recorded once, and replayed with other arrays in their slots.
+    """Launches recorded once with placeholder arrays (slots), and replayed with real arrays.
 
     The driver reads each argument through a pointer, so arguments with the same array share a word:
-    a replay packs one word per slot, and one per slot length that kernels read.
+    a replay writes one word per slot, and one per slot length that kernels read.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from gpubench.devices.base import Device
 
 
 class NamedKernel:
-    """A kernel launched with keyword arguments, named as in its source."""
+    """A kernel launched with keyword arguments, which have the names in its source."""
 
     def __init__(self, device: Device, file: str, name: str, **constants: int | str) -> None:
         self._kernel, self._what = device.kernel(file, name, **constants), f"{name} of {file}"
@@ -27,13 +27,13 @@ class NamedKernel:
         self.launch_from(blocks, threads, arguments)
 
     def launch_from(self, blocks: int, threads: int, given: Mapping[str, Any]) -> None:
-        """Queue a launch with those of the given arguments that the kernel takes."""
+        """Queue a launch; items of `given` that the kernel does not take are ignored."""
         self._kernel(blocks, threads, *map(given.__getitem__, self._names))
 
 
 @cache
 def parameters_of(file: str, name: str) -> tuple[str, ...]:
-    """Return the names of a kernel's parameters, the same in all its variants."""
+    """Return a kernel's parameter names, which must be the same in all its definitions."""
     text = (kernel_folders(file)[0] / file).read_text(encoding="utf-8")
     attribute = r"(?:\w+(?:\([^()]*\))?\s+)?"
     kernel = rf"(?:__global__|__kernel)\s+void\s+{attribute}{name}\(([^)]*)\)"

@@ -38,13 +38,13 @@ ALIASES = {
 
 @cache
 def _opencl() -> Any:
-    """Import PyOpenCL such that the loader finds the CPU runtime installed by pip.
+    """Import PyOpenCL, and make the loader find the CPU runtime installed by pip.
 
-    The `.icd` file of intel-opencl-rt contains a placeholder, so the loader gets another folder: a
-    file that names the real library, and copies of the system's files. If nothing can be written,
-    it gets that library alone. If the user sets OCL_ICD_VENDORS, that is used instead.
+    The `.icd` file of intel-opencl-rt does not contain the library's real path. So OCL_ICD_VENDORS,
+    unless set by the user, is set to a folder with a corrected file and copies of the system's
+    files; or to the library itself, if no folder is writable.
     """
-    folder = usable_cache()  # before the import, which also looks for a cache
+    folder = usable_cache()  # sets variables that PyOpenCL reads during its import
     if "OCL_ICD_VENDORS" not in os.environ and (library := _pip_runtime()) is not None:
         runtimes = {"pip-intel.icd": f"{library}\n".encode()}
         runtimes |= {icd.name: icd.read_bytes() for icd in sorted(SYSTEM_VENDORS.glob("*.icd"))}
@@ -60,9 +60,9 @@ def _opencl() -> Any:
 
 
 def _vendors(cache_folder: Path, runtimes: Mapping[str, bytes]) -> Path | None:
-    """Return a folder with these files, shared by all processes; None if it cannot be written.
+    """Return a folder with these files; None if it cannot be written.
 
-    It is named by its content and is never removed, so that no process leaves its own behind.
+    All processes share it: its name is a hash of its content, and it is never removed.
     """
     digest = hashlib.sha256(repr(sorted(runtimes.items())).encode()).hexdigest()
     folder = cache_folder / f"opencl-vendors-{digest[:16]}"
@@ -83,7 +83,7 @@ def _pip_runtime() -> Path | None:
 
 
 def _devices() -> list[Any]:
-    """Return every OpenCL device, GPUs first, then in the loader's order."""
+    """Return all OpenCL devices: GPUs first, otherwise in the loader's order."""
     cl = _opencl()
     try:
         platforms = cl.get_platforms()
@@ -94,7 +94,7 @@ def _devices() -> list[Any]:
 
 
 def survey() -> list[DeviceReport]:
-    """Return the OpenCL devices here, or one entry with the reason why there is none."""
+    """Return this machine's OpenCL devices, or one entry with the reason why there is none."""
     try:
         devices = _devices()
     except DeviceUnavailable as error:
@@ -136,7 +136,7 @@ def open_cpu() -> OpenCLDevice:
 
 
 def open_opencl(which: str = "") -> OpenCLDevice:
-    """Open the first device whose platform, its short name, or own name contains `which`."""
+    """Open the first device whose spec, platform name or device name contains `which`."""
     devices = _devices()
     if not devices:
         raise DeviceUnavailable(survey()[0].reason)
@@ -149,7 +149,7 @@ def open_opencl(which: str = "") -> OpenCLDevice:
 
 
 def _why_not_compiled(error: Exception) -> Exception:
-    """Return a build error that starts with the compiler's first error, if it has one."""
+    """Return a CompileError that starts with the compiler's first error, else the same error."""
     first = re.search(r"^.*\berror:.*$", str(error), re.MULTILINE)
     if first is None:
         return error
@@ -176,7 +176,7 @@ class OpenCLDevice(Device):
         self.name = device.name.strip()
         self.is_cpu = bool(device.type & cl.device_type.CPU)
         self.compute_units = device.max_compute_units
-        # A CPU reports one core's cache or none: assume a server's last-level cache.
+        # CPUs report one core's cache or none: assume at least 32 MiB, as in a server.
         self.cache_bytes = max(device.global_mem_cache_size, 32 << 20 if self.is_cpu else 0)
         self.memory_bytes = device.global_mem_size
         self.shared_bytes = device.local_mem_size
@@ -199,9 +199,9 @@ class OpenCLDevice(Device):
         return host
 
     def over(self, host: NDArray[Any]) -> Any:
-        """Return an array over host memory, which it keeps alive; no copy on a CPU.
+        """Return an array that uses host memory and keeps it alive; no copy on a CPU.
 
-        host: contiguous, not empty. After kernels wrote to it, see `complete`.
+        host: contiguous, not empty. After kernels have written to it, call `complete`.
         """
         flags = self._cl.mem_flags
         access = flags.READ_WRITE if host.flags.writeable else flags.READ_ONLY
@@ -210,7 +210,7 @@ class OpenCLDevice(Device):
         return self._array.Array(self.queue, host.shape, host.dtype, data=buffer)
 
     def complete(self, array: Any, host: NDArray[Any]) -> None:
-        """Wait until all queued work is done and visible in the host memory under an array."""
+        """Wait until all queued work is done and its results are visible in `host`; see `over`."""
         mapped, _ = self._cl.enqueue_map_buffer(
             self.queue, array.base_data, self._cl.map_flags.READ, 0, host.shape, host.dtype
         )
@@ -234,7 +234,7 @@ class OpenCLDevice(Device):
         copied = self._cl.enqueue_copy(
             self.queue, host, array.base_data, src_offset=at, is_blocking=False
         )
-        self.queue.flush()  # else it might not start before a wait
+        self.queue.flush()  # otherwise the copy might not start until something waits for it
         return cast(Callable[[], None], copied.wait)
 
     def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
@@ -296,7 +296,7 @@ class OpenCLDevice(Device):
 
     @contextmanager
     def memory_errors(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Iterator[None]:
-        """Return a context for one allocation that raises OutOfMemory if it is too large."""
+        """Return a context for one allocation, which raises OutOfMemory if memory is too small."""
         wanted = math.prod((shape,) if isinstance(shape, int) else shape) * np.dtype(dtype).itemsize
         message = (
             f"{wanted / 2**30:.2f} GiB for one array are more than {self.name} gives"

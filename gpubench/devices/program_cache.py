@@ -1,4 +1,4 @@
-"""PyOpenCL's cache of compiled programs, in a folder where a dead process cannot block it."""
+"""PyOpenCL's cache of compiled programs, protected against stale locks and damaged files."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ T = TypeVar("T")
 
 
 class ProgramCache:
-    """Compiles programs of a context, and keeps them as long as that works.
+    """Compiles programs of a context, with a cache until the cache fails repeatedly.
 
-    PyOpenCL makes a file named `lock` while it reads or writes its cache. A killed process leaves
-    it there, and every later one waits for it at each program. So here all programs are compiled
-    under a shared lock of the operating system, which ends with its process: a process that is
-    alone with it knows that the file is of a dead one.
+    PyOpenCL creates a file named `lock` while it uses its cache. If the process is killed, the file
+    remains, and every later process waits for it at each program. So all programs are compiled
+    under a shared flock, which ends with its process: a process that can get the lock exclusively
+    knows that the file is stale.
     """
 
     def __init__(self, context: Any) -> None:
         self._context = context
         self._folder: Path | None = None
         self._is_anew = False
-        # PyOpenCL asks for this variable where its cache fails, and raises where it is not set.
+        # When its cache fails, PyOpenCL reads this variable, and raises KeyError if it is not set.
         os.environ.setdefault("PYOPENCL_CACHE_FAILURE_FATAL", "")
         if (kept := usable_cache()) is not None:
             self._folder = kept / "opencl"
             context.cache_dir = str(self._folder)
 
     def build(self, work: Callable[[], T]) -> T:
-        """Return what `work` compiles.
+        """Compile with `work`, and return its result.
 
-        Where the cache fails, it is made anew; where it fails again, or others work with it, say so
-        and go on without. Remarks that runtimes write into the log of a good build are dropped;
-        errors still raise.
+        If the cache fails, it is cleared once. If it fails again or other processes use it, report
+        that and continue without a cache. Compiler messages of successful builds are dropped;
+        build errors propagate.
         """
         try:
             with _warnings_of_interest(), self._shared():
@@ -60,7 +60,7 @@ class ProgramCache:
         return self.build(work)
 
     def _begin_anew(self, folder: Path) -> bool:
-        """Remove all that is kept, once, unless others work with it; return whether it is gone."""
+        """Clear the cache, unless other processes use it; return whether it is cleared."""
         self._is_anew = True
         try:
             if not folder.is_dir():
@@ -77,7 +77,7 @@ class ProgramCache:
 
     @contextmanager
     def _shared(self) -> Iterator[None]:
-        """Hold the lock, after removing what a dead process left."""
+        """Hold the shared lock, after removing the stale `lock` file of a dead process."""
         if self._folder is None:
             yield
             return
@@ -88,16 +88,16 @@ class ProgramCache:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     (self._folder / "lock").unlink(missing_ok=True)
                 except BlockingIOError:
-                    pass  # of a live process, which soon removes it
+                    pass  # the file may belong to a live process, which soon removes it
             fcntl.flock(file, fcntl.LOCK_SH)
             yield
 
 
 def mend_databases() -> None:
-    """Remove the databases of PyOpenCL that are damaged, which it makes anew when it is imported.
+    """Remove damaged databases of PyOpenCL, which would make its import fail.
 
-    It opens them then, and raises where it cannot use them. Where none can be kept, this process
-    and its children turn its cache off.
+    PyOpenCL recreates them. If the folder is not writable, its cache is turned off in this process
+    and its children.
     """
     folder = Path(platformdirs.user_cache_dir("pytools", "pytools"))
     try:
@@ -113,25 +113,25 @@ def mend_databases() -> None:
 
 
 def _is_sound(path: Path) -> bool:
-    import sqlite3  # for OpenCL alone, which imports it too
+    import sqlite3  # only needed for OpenCL; PyOpenCL imports it anyway
 
     try:
         with closing(sqlite3.connect(path)) as database:
             found = database.execute("PRAGMA quick_check").fetchall()
             return found == [("ok",)] and os.access(path, os.W_OK)
     except sqlite3.Error as error:
-        return error.sqlite_errorcode == sqlite3.SQLITE_BUSY  # of a process that writes now
+        return error.sqlite_errorcode == sqlite3.SQLITE_BUSY  # another process is writing
 
 
 @contextmanager
 def _warnings_of_interest() -> Iterator[None]:
-    """Ignore what PyOpenCL warns of but for failures of its cache, which are raised."""
+    """Turn warnings about failures of PyOpenCL's cache into errors; ignore compiler warnings."""
     import pyopencl
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pyopencl.CompilerWarning)
-        # Of processes that find a kernel changed, one empties its place in the cache, and another
-        # comes upon the empty place: both compile.
+        # Harmless: when a kernel changes, one process may empty its cache entry while another reads
+        # it; both then compile.
         warnings.filterwarnings("ignore", "PyOpenCL encountered an invalid info file")
         warnings.filterwarnings("error", "Could not obtain cache lock")  # after ten seconds
         warnings.filterwarnings("error", "PyOpenCL compiler caching failed")

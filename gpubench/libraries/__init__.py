@@ -1,1 +1,1 @@
-"""Searches and sorts of third-party libraries: one adapter per file."""
+"""Adapters for searches and sorts of third-party libraries, one per file."""

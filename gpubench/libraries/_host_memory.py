@@ -1,4 +1,4 @@
-"""Peak memory of this process."""
+"""Peak host memory of a function call."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ FORGET_PEAK = "5"  # resets the peak that Linux reports
 def peak_of(work: Callable[[], object]) -> int | None:
     """Call `work` once; return the increase of peak resident memory in bytes.
 
-    None if unavailable: this needs Linux and permission to reset the peak. Memory that earlier work
-    left allocated is not counted, so free it first.
+    None if unavailable: this needs Linux and permission to reset the peak. Memory that `work`
+    reuses from earlier calls is not counted, so free it first.
     """
     _trim()
     try:
@@ -28,14 +28,14 @@ def peak_of(work: Callable[[], object]) -> int | None:
 
 
 def _trim() -> None:
-    """Return freed memory, which the C library caches, to the system."""
+    """Return freed memory that the C library still caches to the operating system."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc
         trim(0)
 
 
 def _resident(what: str) -> int:
-    """Return a memory size that Linux reports for this process, in bytes."""
+    """Return a field of /proc/self/status, such as VmRSS, in bytes."""
     lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines() if ":" in line)
     kilobytes, _ = lines[what].split()
     return int(kilobytes) * 1024

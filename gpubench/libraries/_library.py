@@ -1,4 +1,4 @@
-"""Base of third-party libraries: optional, imported when an algorithm is made."""
+"""Base of the adapters; libraries are optional and imported on construction of an algorithm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpubench.problems.neighbours.contract import NeighbourSearch
 
 
 class LibrarySearch(NeighbourSearch):
-    """A search by a library, whose answer is downloaded on request."""
+    """A search by a library; the answer is copied to the host on request."""
 
     def download(self, array: Any) -> NDArray[Any]:
         return np.asarray(array)
@@ -29,7 +29,7 @@ class LibrarySearch(NeighbourSearch):
 def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:
     """Import a module of a package, or raise NotSupported with the command that installs it.
 
-    package: its name on the package index. extra: the extra of gpubench that installs it, if any.
+    package: the distribution's name on PyPI. extra: the extra of gpubench that installs it, if any.
     """
     try:
         return importlib.import_module(module)
@@ -45,8 +45,8 @@ def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:
 
 
 def name_with_version(package: str) -> str:
-    """Return a package's name on the package index and its version, e.g. "vesin 0.4.2"."""
+    """Return a distribution's name and version, e.g. "vesin 0.4.2"."""
     try:
         return f"{package} {version(package)}"
-    except PackageNotFoundError:  # copied into place without its metadata
+    except PackageNotFoundError:  # importable, but installed without metadata
         return package

@@ -1,4 +1,4 @@
-"""Cell lists by a library's sort, searches over them, and the sort of keys."""
+"""Bases of cell lists built with a library's sort, searches over them, and key sorts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SEARCHES = ("build", "count", "ten-counts", "list")
 
 
 class LibrarySort(CellList):
-    """Particles sorted by their cells, by a library's sort and search.
+    """Particles sorted by cell, with a library's sort and binary search.
 
-    Order and starts are int32: int64 results of a library are converted, which is timed.
+    Order and starts are int32. If a library returns int64, the conversion is part of the timing.
     """
 
     forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only", CUDA, allocates=True)}
@@ -50,7 +50,7 @@ class LibrarySort(CellList):
         return SortedCells(self._start, self._order)
 
     def peak_bytes(self) -> int:
-        """Return the bytes of our arrays and of the library's, in the first build."""
+        """Return the size of our arrays plus the library's peak memory in the first build."""
         return self.workspace_bytes + (self._pool or 0)
 
     def traffic_bytes(self) -> int | None:
@@ -59,7 +59,7 @@ class LibrarySort(CellList):
 
 
 class LibraryKeySort(KeySort):
-    """Keys sorted by a library that allocates; its answer is copied to our arrays."""
+    """Keys sorted by a library that allocates memory; its answer is copied to our arrays."""
 
     forms: ClassVar[Mapping[str, Form]] = {"sort": Form("stable", CUDA, allocates=True)}
     equal_zeros = True
@@ -84,12 +84,12 @@ class LibraryKeySort(KeySort):
         """Sort, and return the peak memory that the library allocated, in bytes."""
 
     def peak_bytes(self) -> int:
-        """Return the bytes of our arrays and of the library's, in the first launch."""
+        """Return the size of our arrays plus the library's peak memory in the first launch."""
         return self.workspace_bytes + (self._pool or 0)
 
 
 class LibrarySortSearch(SortedSearch):
-    """Search over cells sorted by a library, with our cell ids and our query."""
+    """A search in which a library sorts the particles; cell ids and query are ours."""
 
     library_part = "sort"
     forms: ClassVar[Mapping[str, Form]] = {
@@ -101,7 +101,7 @@ class LibrarySortSearch(SortedSearch):
         self.library = self._cells.library
 
     def peak_bytes(self) -> int | None:
-        """Return the bytes of our arrays and of the library's."""
+        """Return the size of our arrays plus the library's peak memory."""
         cells = self._cells.peak_bytes()
         return cells and self.workspace_bytes - self._cells.workspace_bytes + cells
 

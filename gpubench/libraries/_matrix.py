@@ -1,4 +1,4 @@
-"""Helpers of searches that write to arrays of a fixed width."""
+"""Helpers for libraries with fixed-width neighbour rows or with lists of pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpubench.problems.particles.inputs import ParticleSet
 
 
 def neighbour_counts(device: Device, grid: Grid, inputs: ParticleSet) -> NDArray[np.int32]:
-    """Count the neighbours of each particle, for libraries that need a bound beforehand."""
+    """Count the neighbours of each particle, for libraries that need an upper bound in advance."""
     search = CountingSortSearch(device, inputs.particles, grid, "count", {})
     search.load(inputs)
     search.launch()
@@ -23,16 +23,16 @@ def neighbour_counts(device: Device, grid: Grid, inputs: ParticleSet) -> NDArray
 
 
 def rows_of_pairs(particles: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> Neighbours:
-    """Return pairs (i, j), in any order, as a CSR list by i."""
+    """Return pairs (i, j), in any order, as a CSR list with row i."""
     counts = np.bincount(i, minlength=particles).astype(np.int32)
     offsets = _offsets(counts)
     return Neighbours(counts, offsets, j[np.argsort(i, kind="stable")].astype(np.int32))
 
 
 def rows_of_matrix(torch: Any, counts: Any, matrix: Any) -> Neighbours:
-    """Return the first counts[i] entries of each row as a CSR list, up to the matrix width.
+    """Return the first counts[i] entries of each matrix row i as a CSR list.
 
-    counts, matrix: int32 tensors of `torch`. Padding, which exceeds the neighbours, is removed
+    counts, matrix: int32 tensors. The padding, which may be larger than the list itself, is removed
     before the copy to the host.
     """
     filled = torch.arange(matrix.shape[1], device=matrix.device) < counts[:, None]

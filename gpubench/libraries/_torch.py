@@ -1,4 +1,4 @@
-"""PyTorch in the context and stream of our CUDA device, on its arrays."""
+"""PyTorch on our arrays, in the context and stream of our CUDA device."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Torch:
         self._stream = self.torch.cuda.ExternalStream(handle, device=self.device)
 
     def on_stream(self) -> Any:
-        """Return a context in which PyTorch works in our device's stream."""
+        """Return a context in which PyTorch uses our device's stream."""
         return self.torch.cuda.stream(self._stream)
 
     def view(self, array: Any) -> Any:
-        """Return a tensor that views one of our arrays, which must not be empty."""
+        """Return a tensor that shares the memory of one of our arrays; not for empty arrays."""
         return self.torch.from_dlpack(array)
 
     def allocated(self) -> int:
-        """Return the bytes that PyTorch's arrays hold."""
+        """Return the bytes allocated to tensors."""
         return int(self.torch.cuda.memory_allocated(self.device))
 
     def peak_of(self, work: Callable[[], None]) -> int:

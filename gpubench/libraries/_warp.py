@@ -1,4 +1,4 @@
-"""NVIDIA Warp on our devices: on CUDA in their context and stream, else on the host."""
+"""NVIDIA Warp on our devices: for CUDA in their context and stream, otherwise on the host."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from gpubench.libraries._library import need
 class Warp:
     """The Warp device for one of our devices.
 
-    wp: the module. is_host: whether it works on the host, on NumPy arrays; calls are synchronous
-    there.
+    wp: the module. is_host: whether Warp runs on the host, with NumPy arrays and synchronous calls.
     """
 
     def __init__(self, device: Device) -> None:
@@ -34,21 +33,21 @@ class Warp:
             self.stream = self.wp.Stream(self.spec, cuda_stream=handle)
 
     def on_stream(self) -> Any:
-        """Return a context in which Warp launches into our device's stream."""
+        """Return a context in which Warp launches on our device's stream."""
         return self.wp.ScopedStream(self.stream, sync_enter=False)
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        """Allocate an array: of the device, or of NumPy on the host."""
+        """Allocate a device array, or a NumPy array on the host."""
         return np.empty(shape, dtype) if self.is_host else self._ours.empty(shape, dtype)
 
     def upload(self, host: NDArray[Any]) -> Any:
-        """Copy a host array to the device, or on the host."""
+        """Copy a host array to the device, or to a new NumPy array on the host."""
         return host.copy() if self.is_host else self._ours.upload(host)
 
     def view(self, array: Any, dtype: Any) -> Any:
         """Return a Warp view, without a copy, of one of our arrays, which must outlive it.
 
-        dtype: a Warp type; a vector type takes a row of the array.
+        dtype: a Warp type; with a vector type, each row of the array is one item.
         """
         pointer = array.ctypes.data if self.is_host else array.data.ptr
         shape = array.shape[: array.ndim - len(getattr(dtype, "_shape_", ()))]
@@ -61,7 +60,7 @@ class Warp:
         return array if isinstance(array, np.ndarray) else self._ours.download(array)
 
     def pool_bytes(self) -> int:
-        """Return the bytes in use in Warp's pool of the device; 0 on the host."""
+        """Return the bytes in use in Warp's memory pool on the device; 0 on the host."""
         if self.is_host:
             return 0
         self._ours.synchronize()

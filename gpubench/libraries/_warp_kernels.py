@@ -1,6 +1,6 @@
-"""Our kernels over Warp's hash grid; imported only if Warp is installed.
+"""Our kernels that query Warp's hash grid; imported only if Warp is installed.
 
-Annotations are not postponed: Warp reads the types of kernel arguments from them.
+No `from __future__ import annotations` here: Warp reads argument types from the annotations.
 """
 # mypy: disable-error-code="valid-type, no-untyped-def, untyped-decorator"
 
@@ -33,7 +33,7 @@ def fill(
     ends: wp.array(dtype=wp.int32),
     neighbours: wp.array(dtype=wp.int32),
 ):
-    """Write each particle's neighbours after those of its predecessor."""
+    """Write the neighbours of each particle; those of particle i start at ends[i - 1]."""
     i = wp.hash_grid_point_id(grid, wp.tid())
     here = points[i]
     at = wp.int32(0)

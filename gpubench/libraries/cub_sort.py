@@ -1,4 +1,4 @@
-"""CUB's and Thrust's sorts of keys."""
+"""CUB's and Thrust's key sorts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gpubench.core.algorithm import Form
 from gpubench.problems.key_sort.contract import KeySort
 
 CUDA = frozenset({"cuda"})
-TYPES = {"float32": "float"}  # C types; those of integers end in _t
+TYPES = {"float32": "float"}  # C types; for integers, the key type with _t appended
 VALUES = {0: "char", 4: "int", 16: "uint4"}
 
 
 class CubSort(KeySort):
-    """CUB's device algorithms, from a library compiled by nvcc."""
+    """CUB's device algorithms, called through a shared library compiled with nvcc."""
 
     name = "cub-sort"
     summary = "CUB's radix sort, its sort of segments, and Thrust's sort"
@@ -60,5 +60,5 @@ class CubSort(KeySort):
 
 
 def _address(array: Any) -> ctypes.c_void_p:
-    """Return the address of an array, null for None."""
+    """Return the address of an array; NULL for None."""
     return ctypes.c_void_p() if array is None else ctypes.c_void_p(array.data.ptr)

@@ -1,4 +1,4 @@
-"""Cell lists by CUB's radix sort through cuda.compute, searches over them, and sorts of keys."""
+"""CUB's radix sort through cuda.compute: cell lists, searches over them, and key sorts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = 256
 
 
 class _Stream:
-    """Our device's stream, with the CUDA stream protocol."""
+    """Adds the CUDA stream protocol to our device's stream."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -27,10 +27,10 @@ class _Stream:
 
 
 class CudaComputeSort(LibrarySort):
-    """CUB's radix sort of (cell id, particle), over the bits that the grid needs.
+    """CUB's radix sort of (cell id, particle), over the bits that cell ids use.
 
-    The kernel of radix-grid finds the cell starts. The sort is made once, for our own arrays and
-    scratch, so that a launch allocates nothing.
+    Then our kernel from radix-grid finds the cell starts. The sorter is built once, with our own
+    arrays and scratch memory, so that a launch allocates nothing.
     """
 
     name = "cuda-compute-sort"
@@ -93,7 +93,7 @@ class CudaComputeSort(LibrarySort):
 
 
 class CudaComputeSortSearch(LibrarySortSearch):
-    """Search over sorted cells, by CUB's radix sort through cuda.compute."""
+    """Search over cells sorted with CUB's radix sort through cuda.compute."""
 
     name = "search-cuda-compute-sort"
     summary = "positions to neighbours over cuda-compute-sort"
@@ -103,7 +103,7 @@ class CudaComputeSortSearch(LibrarySortSearch):
 
 
 class CudaComputeKeySort(KeySort):
-    """CUB's radix sort of keys through cuda.compute, into our arrays, without allocation."""
+    """CUB's radix sort of keys through cuda.compute; sorts into our arrays, allocates nothing."""
 
     name = "cuda-compute-key-sort"
     summary = "CUB's radix sort of keys through cuda.compute"
@@ -117,7 +117,7 @@ class CudaComputeKeySort(KeySort):
         self.library = name_with_version("cuda-cccl")
         self.allocate_answer()
         self._stream = _Stream(self.device.stream.handle)  # type: ignore[attr-defined]  # CUDA's
-        given = self.sorted_keys, self.sorted_values  # of the same types as what will be sorted
+        given = self.sorted_keys, self.sorted_values  # have the same types as the inputs
         self._sorter = compute.make_radix_sort(
             **self._arrays(*given), order=compute.SortOrder.ASCENDING
         )

@@ -1,4 +1,4 @@
-"""Cell lists by cupy.argsort, searches over them, and CuPy's sorts of keys."""
+"""CuPy's sorts: cell lists with cupy.argsort, searches over them, and key sorts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CupyArgsort(LibrarySort):
         self._cupy: Any = need("cupy", "CuPy", "cuda13")
         self.library = f"cupy {self._cupy.__version__}"
         super().prepare()
-        # CuPy works in our device's stream, which the device made current.
+        # CuPy uses our device's stream, which the device has made CuPy's current stream.
         self._cells = self._cupy.arange(self.grid.count + 1, dtype="int32")
         self.workspace_bytes += self._cells.nbytes
 
@@ -41,7 +41,7 @@ class CupyArgsort(LibrarySort):
 
 
 def _hook(cupy: Any) -> Any:
-    """Return a hook of CuPy's memory pool that records peak usage."""
+    """Return a CuPy memory hook that records peak usage."""
 
     class Peak(cupy.cuda.MemoryHook):  # type: ignore[misc]  # CuPy is not typed
         name = "peak"
@@ -58,7 +58,7 @@ def _hook(cupy: Any) -> Any:
 
 
 class CupyArgsortSearch(LibrarySortSearch):
-    """Search over sorted cells, by cupy.argsort."""
+    """Search over cells sorted with cupy.argsort."""
 
     name = "search-cupy-argsort"
     summary = "positions to neighbours over cupy-argsort"
@@ -67,9 +67,9 @@ class CupyArgsortSearch(LibrarySortSearch):
 
 
 class CupyKeySort(LibraryKeySort):
-    """`cupy.sort` of keys alone; of pairs, `cupy.argsort` and `cupy.take`.
+    """`cupy.sort` for keys without values; otherwise `cupy.argsort` and `cupy.take`.
 
-    CuPy documents both as stable.
+    CuPy documents both sorts as stable.
     """
 
     name = "cupy-key-sort"

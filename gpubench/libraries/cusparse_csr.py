@@ -1,4 +1,4 @@
-"""cuSPARSE's product with a scalar CSR matrix, through CuPy."""
+"""cuSPARSE's matrix-vector product with a scalar CSR matrix, through CuPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpubench.libraries._library_sort import CUDA
 from gpubench.problems.sparse_product.contract import Product
 from gpubench.problems.sparse_product.inputs import MatrixSet
 
-# cusparseSpMVAlg_t by the last word of a form: the default, which is CSR_ALG1, and CSR_ALG2.
+# CUSPARSE_SPMV_CSR_ALG2, for variants that end in alg2; the others use the default, CSR_ALG1.
 DETERMINISTIC = 3
 MOST_SCALARS = 2**31 - 1  # addressable by int32 indices
 
@@ -24,9 +24,9 @@ MOST_SCALARS = 2**31 - 1  # addressable by int32 indices
 class CusparseCsr(CsrProduct):
     """`cusparseSpMV` with three scalars per block, the diagonal first in each row.
 
-    cuSPARSE supports only square blocks. Columns within a row are in the order of the neighbour
-    list, as in our layouts. Matrix, descriptors and buffer are made when the input is loaded. CuPy
-    refuses to call cuSPARSE during graph capture.
+    A scalar matrix, because cuSPARSE supports only square blocks. Columns within a row are in the
+    order of the neighbour list, as in our layouts. Matrix, descriptors and buffer are created when
+    the input is loaded. CuPy refuses to call cuSPARSE during graph capture.
     """
 
     name = "cusparse-csr"
@@ -55,7 +55,7 @@ class CusparseCsr(CsrProduct):
         return (self.rows,) if self.task == "product" else (self.rows, 3)
 
     def load(self, inputs: MatrixSet) -> None:
-        """Assemble compressed rows of blocks, and convert them to cuSPARSE's matrix."""
+        """Assemble the block CSR matrix, and convert it to a scalar CSR matrix for cuSPARSE."""
         super().load(inputs)
         if not self.rows:
             return
@@ -70,7 +70,7 @@ class CusparseCsr(CsrProduct):
         )  # fmt: skip
         self.workspace_bytes -= self.columns.nbytes + self.blocks.nbytes
         del self.columns, self.blocks
-        # cuSPARSE refuses more entries than rows x columns, which repeated columns may cause.
+        # Repeated columns may give more entries than rows x columns, which cuSPARSE rejects: widen.
         wide = max(3 * self.rows, -(-entries // self.rows))
         self._matrix = self._sparse.csr_matrix((scalars, columns, start), shape=(self.rows, wide))
         self._result = self._values.ravel()
@@ -84,7 +84,7 @@ class CusparseCsr(CsrProduct):
         self._describe()
 
     def _describe(self) -> None:
-        """Make the arguments and the buffer of `spMV`."""
+        """Create the arguments and the buffer for `spMV`."""
         raw, wrapped = self._raw, self._wrapped
         vectors = (wrapped.DnVecDescriptor.create(a) for a in (self._factors, self._result))
         self._descriptors = wrapped.SpMatDescriptor.create(self._matrix), *vectors
@@ -114,5 +114,5 @@ class CusparseCsr(CsrProduct):
         return Product(self._values)
 
     def traffic_bytes(self) -> int:
-        # A scalar with its column, the start of each row, both vectors.
+        # Scalars with their columns, row starts, both vectors.
         return 8 * 3 * (self.places + self.rows) + 4 * self.rows + (12 + 4) * self.rows

@@ -19,10 +19,10 @@ MOST_CONTACTS = 2**31 - 1
 
 
 class FclCollision(HostWork, MeshCollision):
-    """`fcl.collide` of two models, all contacts without contact points. One core.
+    """`fcl.collide` of two models on one core: all triangle pairs, without contact points.
 
     The OBBRSS trees are built when the input is loaded. python-fcl returns the contacts as a Python
-    list; its conversion to arrays is not timed.
+    list; converting it to arrays is not timed.
     """
 
     name = "fcl-collision"
@@ -65,7 +65,7 @@ class FclCollision(HostWork, MeshCollision):
 
     @property
     def answer(self) -> Collisions:
-        if self._result is None:  # no launch since the poisoning: no number of pairs
+        if self._result is None:  # poisoned: return an invalid number of pairs
             return Collisions(np.zeros((0, 2), np.int32), np.array([-1, 0], np.int32))
         contacts = [(each.b1, each.b2) for each in self._result.contacts]
         pairs = np.array(contacts, np.int32).reshape(-1, 2)

@@ -24,11 +24,11 @@ OPENCL = frozenset({"opencl"})
 
 
 class NeighbourListCall(LibrarySearch):
-    """A call of `NeighbourList`, from the user's array to the arrays of the answer.
+    """A full call of `NeighbourList`, from the user's array of positions to the result arrays.
 
-    A variant names the kind of array: NumPy with float64, as for vesin and SciPy, CuPy and PyTorch
-    with float32. `kept` has a capacity and reuses the arrays of an earlier answer, so that a graph
-    can capture it; the others allocate, and wait for the answer.
+    Each variant is named after a kind of array: NumPy with float64 (as for vesin and SciPy), CuPy
+    or PyTorch with float32. `kept` variants have a capacity and reuse the arrays of an earlier
+    result, so that a graph can capture them; the others allocate, and wait for the result.
     """
 
     name = "neighbour-list"
@@ -58,7 +58,7 @@ class NeighbourListCall(LibrarySearch):
             self._torch = Torch(self.device)
         if not self._on_host:
             self._cupy: Any = need("cupy", "CuPy", "cuda13")
-        # Imported by name like any other library: the module is in a higher layer.
+        # Imported like a third-party library, since this layer must not import NeighbourList.
         self._library: Any = need("gpubench", "gpubench", "cpu")
         self._before, self._pool = self._used(), 0
         self._points: Any = None
@@ -70,7 +70,7 @@ class NeighbourListCall(LibrarySearch):
     def _make(self, **more: Any) -> Any:
         grid = self.grid
         low, size = np.asarray(grid.low), np.asarray(grid.size)
-        # Particles at an open wall lie on its float32 value, which may be outside.
+        # Enlarge the box along open axes: positions at a wall, rounded to float32, may be outside.
         corner = np.where(grid.periodic, low, np.minimum(low, low.astype(np.float32)))
         margin = EPSILON * np.maximum(abs(low), abs(low + size))
         edges = np.where(grid.periodic, size, low + size + margin - corner)
@@ -83,13 +83,13 @@ class NeighbourListCall(LibrarySearch):
         return used + (self._torch.allocated() if self._kind == "torch" else 0)
 
     def _stream(self) -> AbstractContextManager[Any]:
-        """Return a context in which the user's library works in the timed stream."""
+        """Return a context in which the user's library uses the timed stream."""
         if self._kind == "torch":
             return self._torch.on_stream()  # type: ignore[no-any-return]
-        return nullcontext()  # CuPy works in our device's stream, which the device made current
+        return nullcontext()  # CuPy's current stream is our device's already
 
     def load(self, inputs: ParticleSet) -> None:
-        """Make the user's array, the output arrays if they are kept, and search once."""
+        """Create the user's array and, for `kept`, the output arrays; then search once."""
         xyz = np.ascontiguousarray(inputs.positions[:, :3])
         self._points = xyz.astype(np.float64) if self._on_host else self.device.upload(xyz)
         with self._stream():
@@ -116,7 +116,7 @@ class NeighbourListCall(LibrarySearch):
                 self._arrays()
 
     def _arrays(self) -> list[Any]:
-        """Return the arrays of the answer, of the user's kind."""
+        """Return the result arrays, of the same kind as the user's array."""
         if self.task == "count":
             return [self._counts]
         return [self._found.counts, self._found.offsets, self._found.neighbours]
@@ -138,13 +138,13 @@ class NeighbourListCall(LibrarySearch):
 
     @property
     def no_graph(self) -> str | None:
-        """Return the reason why no graph can be captured, if any."""
+        """The reason why a launch cannot be captured in a CUDA graph, or None if it can."""
         if self._on_host:
             return "it works on the host, which no CUDA graph can hold"
         return super().no_graph
 
     def peak_bytes(self) -> int | None:
-        """Return the growth of host memory in a launch, or of the GPU's memory pool."""
+        """Return the peak growth of host memory in a launch, or the growth of the GPU's pools."""
         if not self._on_host:
             return self._pool
         self._found = self._counts = None

@@ -1,4 +1,4 @@
-"""NumPy's sorts, on the host."""
+"""Sorts of NumPy and pandas, on the host."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gpubench.problems.key_sort.inputs import KeySet
 
 
 class NumpySort(HostWork, KeySort):
-    """`numpy.sort` of keys alone; of pairs, `numpy.argsort` and two gathers. One core.
+    """`numpy.sort` for keys without values; otherwise `numpy.argsort` and two gathers. One core.
 
-    Keys with at most 16 significant bits are sorted as uint16, for NumPy's radix sort.
+    `argsort` gets keys of at most 16 significant bits as uint16, to use NumPy's radix sort.
     """
 
     name = "numpy-sort"
@@ -75,7 +75,7 @@ class NumpySort(HostWork, KeySort):
 
 
 class PandasSort(NumpySort):
-    """A data frame of key and value, sorted by key."""
+    """`DataFrame.sort_values` of a data frame with the columns key and value."""
 
     name = "pandas-sort"
     summary = "pandas.DataFrame.sort_values, stable, on the host"

@@ -1,4 +1,4 @@
-"""The cell list of NVIDIA's ALCHEMI toolkit, through its functions for PyTorch."""
+"""The cell list of NVIDIA's ALCHEMI toolkit, through its PyTorch interface."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ROUND = 16  # the library rounds its estimates of row lengths up to multiples of
 
 
 class NvalchemiCellList(LibrarySearch):
-    """`nvalchemiops.torch.neighbors.cell_list`, in float32, as wide as the longest row.
+    """`nvalchemiops.torch.neighbors.cell_list`, in float32, with rows that fit the longest row.
 
-    The library assumes that the box starts at the origin, so positions are shifted. It also returns
-    the periodic image of each neighbour, which is timed.
+    The library assumes that the box starts at the origin, so positions are shifted beforehand. It
+    also returns the periodic image of each neighbour, which is part of the timing.
     """
 
     name = "nvalchemi-cell-list"
@@ -62,7 +62,7 @@ class NvalchemiCellList(LibrarySearch):
         self._row = self._pool = 0
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload positions, measure the longest row, allocate the output, and launch once."""
+        """Upload positions, find the longest row, allocate the output, and launch once."""
         if not self.particles:
             return
         self._found = None
@@ -87,7 +87,7 @@ class NvalchemiCellList(LibrarySearch):
         self.launch()
 
     def _make_matrix(self) -> tuple[Any, Any, Any]:
-        """Allocate rows of neighbours, of their images, and zeroed neighbour counts."""
+        """Allocate a matrix of neighbours, a matrix of their images, and zeroed counts."""
         torch, n, row = self._torch.torch, self.particles, self._row
         how = {"dtype": torch.int32, "device": self._torch.device}
         return torch.empty((n, row), **how), torch.empty((n, row, 3), **how), torch.zeros(n, **how)
@@ -97,7 +97,7 @@ class NvalchemiCellList(LibrarySearch):
         return self._positions, self.cutoff, self._box, self._periodic
 
     def launch(self) -> None:
-        """Do the task."""
+        """Run the library's function for the task."""
         if not self.particles:
             return
         with self._torch.on_stream():
@@ -106,7 +106,7 @@ class NvalchemiCellList(LibrarySearch):
             elif self._keeps:
                 self._found = self._kept()
             else:
-                self._found = None  # returns the last answer to PyTorch's pool
+                self._found = None  # frees the last answer into PyTorch's pool
                 self._found = self._library.cell_list(
                     *self._given,
                     max_neighbors=self._row,
@@ -144,7 +144,7 @@ class NvalchemiCellList(LibrarySearch):
             if self.form != "list-pairs":
                 return rows_of_matrix(self._torch.torch, second, first)
             first, second = first.cpu().numpy(), second.cpu().numpy()
-        # Pairs are sorted by their first particle, and come with row offsets.
+        # The library sorts pairs by their first particle, and returns row offsets as well.
         offsets = second.astype(np.int64)
         return Neighbours(np.diff(second), offsets, np.ascontiguousarray(first[1]))
 
@@ -173,5 +173,5 @@ class NvalchemiCellList(LibrarySearch):
         }
 
     def peak_bytes(self) -> int:
-        """Return the growth of PyTorch's memory in the first launch."""
+        """Return the peak growth of PyTorch's memory in the first launch."""
         return self._pool

@@ -21,9 +21,9 @@ Ints = NDArray[Any]
 class ScipyCKDTree(HostSearch):
     """A k-d tree split at midpoints, in float64.
 
-    Median splits, SciPy's default, take longer to build and do not speed up uniform sets. Counts
-    are queried in the tree's particle order, on all cores. `query_pairs` is the fastest way to list
-    all neighbours, though it runs on one core: the others make one Python list per particle.
+    Median splits, SciPy's default, take longer to build and do not speed up queries of uniform
+    particles. Counts are queried in the tree's particle order, on all cores. Lists come from
+    `query_pairs`, which uses one core, but is faster than methods with a Python list per particle.
     """
 
     name = "scipy-ckdtree"
@@ -49,7 +49,7 @@ class ScipyCKDTree(HostSearch):
 
         self._plant = cKDTree
         self.library = name_with_version("scipy")
-        # The tree includes particles exactly at the radius.
+        # SciPy includes distances equal to the radius; our cutoff excludes them.
         self._radius = np.nextafter(self.cutoff, 0.0)
         self._boxsize = np.where(self.grid.periodic, self.grid.size, 0.0)
 
@@ -79,7 +79,7 @@ class ScipyCKDTree(HostSearch):
             self._tree.data[order], self._radius, workers=-1, return_length=True
         )
         self._counts = np.empty(self.particles, np.int32)
-        self._counts[order] = found - 1  # without the particle itself
+        self._counts[order] = found - 1  # excluding the particle itself
 
     def neighbours(self) -> Neighbours:
         if self.form == "list":
@@ -94,9 +94,9 @@ class ScipyCKDTree(HostSearch):
         return Neighbours(self._counts)
 
     def poison(self) -> None:
-        self._tree = None  # its arrays may be read-only: the next launch rebuilds it
+        self._tree = None  # not filled, since its arrays may be read-only; a launch rebuilds it
         if self.form.startswith("list-pairs"):
-            self._pairs[...] = 0  # pairs of a particle with itself
+            self._pairs[...] = 0  # particle 0 paired with itself
         else:
             poison(self.device, *arrays_of(self.answer))
 
@@ -115,17 +115,17 @@ class ScipyCKDTree(HostSearch):
 
 
 def both_sides(pairs: Ints) -> Ints:
-    """Return half-list pairs, shape (pairs, 2), with both orders of each."""
+    """Add the reverse (j, i) of each pair (i, j); pairs: shape (pairs, 2)."""
     return np.concatenate((pairs, pairs[:, ::-1]))
 
 
 def rows_of(pairs: Ints, particles: int) -> Neighbours:
-    """Return distinct pairs, integers of shape (pairs, 2), as a CSR list."""
+    """Return pairs, distinct integers of shape (pairs, 2), as a CSR list."""
     from scipy.sparse import coo_array  # slow to import
 
     first, second = pairs.astype(np.int32, copy=False).T
     rows = coo_array((np.empty(len(pairs), np.bool_), (first, second)), (particles, particles))
-    rows.has_canonical_format = True  # else SciPy would sort the rows
+    rows.has_canonical_format = True  # otherwise SciPy would sort the rows
     rows = rows.tocsr()
     offsets = rows.indptr.astype(np.int64)
     return Neighbours(np.diff(offsets).astype(np.int32), offsets, rows.indices)

@@ -20,7 +20,7 @@ from gpubench.problems.particles.inputs import ParticleSet
 class TorchClusterRadius(LibrarySearch):
     """`torch_cluster.radius_graph`, which tests all pairs on a GPU.
 
-    It is passed the largest number of neighbours, counted beforehand: its default limit is 32.
+    Its limit on neighbours per particle, 32 by default, is set to the maximum, counted in advance.
     """
 
     name = "torch-cluster-radius"
@@ -39,7 +39,7 @@ class TorchClusterRadius(LibrarySearch):
         self._pairs: Any = None
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload positions, measure the largest number of neighbours, and launch once."""
+        """Upload positions, find the largest number of neighbours, and launch once."""
         self._pairs = None
         self._most = int(neighbour_counts(self.device, self.grid, inputs).max(initial=1))
         if self.particles:
@@ -50,7 +50,7 @@ class TorchClusterRadius(LibrarySearch):
     def launch(self) -> None:
         """List the neighbours."""
         if self.particles:
-            self._pairs = None  # returns the last answer to PyTorch's pool
+            self._pairs = None  # frees the last answer into PyTorch's pool
             with self._torch.on_stream():
                 self._pairs = self._cluster.radius_graph(
                     self._positions, self.cutoff, loop=False, max_num_neighbors=self._most
@@ -67,7 +67,7 @@ class TorchClusterRadius(LibrarySearch):
     def poison(self) -> None:
         if self._pairs is not None:
             with self._torch.on_stream():
-                self._pairs.zero_()  # pairs of a particle with itself
+                self._pairs.zero_()  # particle 0 paired with itself
 
     def outcome(self) -> dict[str, int | float | str]:
         return {
@@ -81,5 +81,5 @@ class TorchClusterRadius(LibrarySearch):
         }
 
     def peak_bytes(self) -> int:
-        """Return the growth of PyTorch's memory in the first launch."""
+        """Return the peak growth of PyTorch's memory in the first launch."""
         return self._pool

@@ -1,4 +1,4 @@
-"""Cell lists by torch.sort, searches over them, and torch.sort of keys."""
+"""torch.sort: cell lists, searches over them, and key sorts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TorchSort(LibrarySort):
     def sort(self, cell_of: Any) -> None:
         torch = self._torch.torch
         keys, indices, order, cells, start = self._views
-        if cell_of is not self._given:  # making a view takes host time that is not PyTorch's
+        if cell_of is not self._given:  # reuse the view: creating it takes host time
             self._given, self._given_view = cell_of, self._torch.view(cell_of)
         with self._torch.on_stream():
             torch.sort(self._given_view, out=(keys, indices))
@@ -50,7 +50,7 @@ class TorchSort(LibrarySort):
 
 
 class TorchSortSearch(LibrarySortSearch):
-    """Search over sorted cells, by torch.sort."""
+    """Search over cells sorted with torch.sort."""
 
     name = "search-torch-sort"
     summary = "positions to neighbours over torch-sort"
@@ -59,7 +59,7 @@ class TorchSortSearch(LibrarySortSearch):
 
 
 class TorchKeySort(LibraryKeySort):
-    """`torch.sort` of keys; values are gathered by the indices that it returns anyway."""
+    """`torch.sort` of keys; values are gathered with the indices that it always returns."""
 
     name = "torch-key-sort"
     summary = "torch.sort of keys; values by torch.index_select"
@@ -73,7 +73,7 @@ class TorchKeySort(LibraryKeySort):
         self._indices = self.allocate(self.size, "int64")
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the keys, and make views of all arrays, which takes host time."""
+        """Upload the keys, and create views of all arrays, which would take host time in `sort`."""
         super().load(inputs)
         arrays: list[Any] = [self.keys, self.sorted_keys, self._indices]
         if self.values is not None:

@@ -20,12 +20,12 @@ CAPACITY = "VESIN_CUDA_MAX_PAIRS_PER_POINT"
 
 
 class Vesin(HostSearch):
-    """All pairs as int64, in both orders, unsorted; converted to rows only to be checked.
+    """`vesin.NeighborList`: all pairs as int64, in both orders, unsorted.
 
-    On a GPU it still synchronises: the host reads the number of pairs before the call returns.
-    Input positions are float64, its internal type; pairs are read from vesin's memory without a
-    copy. It is passed a capacity, counted beforehand: its default limit is 128 pairs per particle,
-    on average.
+    Pairs are read from vesin's memory without a copy, and converted to rows only for checks. A call
+    on a GPU synchronises, since the host reads the number of pairs. Input positions are float64,
+    vesin's internal type. On a GPU, vesin's capacity (default: 128 pairs per particle on average)
+    is set to the number of pairs, counted in advance.
     """
 
     name = "vesin"
@@ -45,27 +45,27 @@ class Vesin(HostSearch):
         self._start_afresh()
 
     def _start_afresh(self) -> None:
-        """Free the pairs and all else that vesin keeps between launches."""
+        """Free all memory that vesin keeps between launches."""
         self._pairs: Any = None
         self._search = self._vesin.NeighborList(cutoff=self.cutoff, full_list=True)
 
     def load(self, inputs: ParticleSet) -> None:
-        """Keep the positions, on the GPU if that is the device."""
+        """Store the positions, on the GPU if that is the device."""
         super().load(inputs)
         self._room = 0
         if self._on_gpu and self.particles:
             pairs = int(neighbour_counts(self.device, self.grid, inputs).sum(dtype=np.int64))
-            # One more: it may include pairs within rounding of the cutoff that ours lacks.
+            # Plus one: vesin may find pairs within rounding of the cutoff that our count omits.
             self._room = -(-pairs // self.particles) + 1
-        # vesin converts its input to float64. The box must have the same type, and its edges are
-        # not rounded to float32.
+        # vesin works in float64 and requires the same type for points and box; float64 keeps the
+        # box's edges unrounded.
         self._points = self._arrays.asarray(self.xyz.astype(np.float64))
 
     def work(self) -> None:
-        if self.particles == 0:  # refused by its GPU path
+        if self.particles == 0:  # vesin's GPU code rejects empty input
             self._pairs = self._arrays.empty((0, 2), np.uint64)
             return
-        # Periodic images are shifted by whole edges: the origin of the box does not matter.
+        # vesin's box has no origin; it does not matter, as images are shifted by whole edges.
         with capacity(self._room):
             (self._pairs,) = self._search.compute(
                 self._points, self._box, self._periodic, quantities="P", copy=False
@@ -76,13 +76,13 @@ class Vesin(HostSearch):
         return rows_of_pairs(self.particles, *pairs.astype(np.int64).T)
 
     def poison(self) -> None:
-        self._pairs[...] = 0  # in vesin's memory: pairs of a particle with itself
+        self._pairs[...] = 0  # in vesin's memory: particle 0 paired with itself
 
     def peak_bytes(self) -> int | None:
         self._start_afresh()
         if not self._on_gpu:
             return peak_of(self.work)
-        # vesin keeps its allocations; converted input is in CuPy's pool by now.
+        # vesin keeps its allocations; memory for the converted input is in CuPy's pool already.
         runtime = self._arrays.cuda.runtime
         before: int = runtime.memGetInfo()[0]
         self.work()
@@ -106,9 +106,9 @@ class Vesin(HostSearch):
 
 @contextmanager
 def capacity(room: int) -> Iterator[None]:
-    """Set vesin's capacity to `room` pairs per particle, or to its default if 0.
+    """Set vesin's capacity to `room` pairs per particle; 0 leaves it unchanged.
 
-    vesin reads the environment in each call, so searches in one process can differ.
+    vesin reads the environment variable in each call, so searches in one process can differ.
     """
     if not room:
         yield

@@ -1,4 +1,4 @@
-"""NVIDIA Warp's hash grid, queried by our own kernels, as Warp intends."""
+"""NVIDIA Warp's hash grid, queried by our own kernels, which is how Warp is meant to be used."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from gpubench.problems.particles.inputs import ParticleSet
 class WarpHashGrid(LibrarySearch):
     """`wp.HashGrid`: a radix sort of the points by hashed cell.
 
-    The grid has as many cells as ours, as wide as the cutoff. Warp sorts by all 32 bits of a cell's
-    number. As in Warp's examples, kernels process particles in cell order, and skip the particle
-    itself and all beyond the cutoff.
+    The grid has the same number of cells as ours; cells are as wide as the cutoff. Warp sorts by
+    all 32 bits of the cell number. As in Warp's examples, kernels process particles in cell order,
+    and skip the particle itself and candidates beyond the cutoff.
     """
 
     name = "warp-hash-grid"
@@ -53,13 +53,13 @@ class WarpHashGrid(LibrarySearch):
         self._pool = 0
 
     def _make(self, size: int) -> tuple[Any, Any]:
-        """Allocate an int32 array; return it with Warp's view of it."""
+        """Allocate an int32 array; return the array and a Warp view of it."""
         array = self._warp.empty(size, "int32")
         self.workspace_bytes += 0 if self._warp.is_host else array.nbytes
         return array, self._warp.view(array, self._warp.wp.int32)
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload the positions as rows of three, allocate the list, and launch once."""
+        """Upload the positions, shape (n, 3), allocate the list, and launch once."""
         xyz = np.ascontiguousarray(inputs.positions[:, :3])
         self._points = self._warp.upload(xyz)
         self._point_view = self._warp.view(self._points, self._warp.wp.vec3)
@@ -79,7 +79,7 @@ class WarpHashGrid(LibrarySearch):
         self._pool = max(0, self._warp.pool_bytes() - self._pool_before)
 
     def launch(self) -> None:
-        """Do the task."""
+        """Build the grid, then count or list as the task requires."""
         if self._warp.is_host:
             self.device.synchronize()
         with self._warp.on_stream():
@@ -121,20 +121,20 @@ class WarpHashGrid(LibrarySearch):
         warp = self._warp
         elsewhere = warp.upload(np.zeros((self.particles, 3), np.float32))
         with warp.on_stream():
-            # Warp's internal arrays are inaccessible: build them for other points.
+            # Warp's internal arrays cannot be overwritten: rebuild the grid for other points.
             self._grid.build(warp.view(elsewhere, warp.wp.vec3), self.cutoff)
         poison(self.device, self._counts, self._ends, self._neighbours)
 
     def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer on the host, where some already are."""
+        """Return an array of the answer on the host; NumPy arrays are returned as they are."""
         return self._warp.download(array)
 
     @property
     def no_graph(self) -> str:
-        """Return the reason why no graph can be captured."""
+        """The reason why a launch cannot be captured in a CUDA graph."""
         if self._warp.is_host:
             return "it works on the host, which no CUDA graph can hold"
-        # hash_grid_update_device_impl, in Warp's native/hashgrid.cpp
+        # See hash_grid_update_device_impl in Warp's native/hashgrid.cpp.
         return "a build copies a host variable that all of Warp's hash grids share"
 
     def outcome(self) -> dict[str, int | float | str]:
@@ -149,5 +149,5 @@ class WarpHashGrid(LibrarySearch):
         }
 
     def peak_bytes(self) -> int | None:
-        """Return the bytes of our arrays and the growth of Warp's pool, with sort scratch."""
+        """Return the size of our arrays plus the growth of Warp's pool, including sort scratch."""
         return None if self._warp.is_host else self.workspace_bytes + self._pool

@@ -17,14 +17,14 @@ class Budget:
     """When to stop sampling a task.
 
     seconds_per_task: device time, including the lead-in that makes each sample cold or hot.
-    min_samples: always taken, even if over time. From 6 on, the interval of the median is a true 95
-        % interval.
+    min_samples: always taken, even if over time. At least 6 are needed for a full 95 % confidence
+        interval of the median.
     max_samples: never exceeded.
-    relative_half_width: narrow enough: of the ratio to the task's reference, or of its own median
-        without a reference.
-    max_batch: maximum calls of the work in a sample, except to complete a turn of all inputs.
-    most_over_fastest: a task slower than the fastest it is compared with by more than this factor
-        is left out, if `min_samples` of it would far exceed its time.
+    relative_half_width: stop when the interval is this narrow: of the ratio to the fastest task of
+        the comparison, or of its own median without a comparison.
+    max_batch: maximum calls of the work in a sample, except to complete a cycle of all inputs.
+    most_over_fastest: a task slower than the fastest of its comparison by more than this factor
+        is left out, if `min_samples` of it would far exceed `seconds_per_task`.
     """
 
     seconds_per_task: float = 0.25

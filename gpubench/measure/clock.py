@@ -14,21 +14,21 @@ def now() -> float:
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """Do some work; return its result and its duration in seconds by the host's clock."""
+    """Call `work`; return its result and its duration in seconds by the host's clock."""
     begin = now()
     result = work()
     return result, now() - begin
 
 
 class Deadline:
-    """A moment, given as a number of seconds from now."""
+    """A point in time, given as seconds from now."""
 
     def __init__(self, seconds: float) -> None:
         self._end = now() + seconds
 
     @property
     def has_passed(self) -> bool:
-        """Whether it is in the past."""
+        """Whether the deadline is in the past."""
         return now() >= self._end
 
 

@@ -28,7 +28,7 @@ MIB = 1 << 20
 REPEATS = 11
 EMPTY_SAMPLES = 25
 
-# Distribution names of libraries that can change a time; the first one installed counts.
+# Libraries that can affect times, each with its possible distribution names in order of preference.
 LIBRARIES = {
     "numpy": ("numpy",),
     "scipy": ("scipy",),
@@ -43,10 +43,10 @@ SOURCE_SUFFIXES = {".py", ".toml", ".json", ".cu", ".cuh", ".cl", ".h"}
 
 
 def environment(device: Device) -> dict[str, Any]:
-    """Describe machine, device, libraries and code, as a results file holds them.
+    """Describe machine, device, libraries and code for a results file.
 
-    This measures the copy bandwidth and the time of an empty sample, which takes up to about a
-    second on a CPU. Raises OutOfMemory where the device has no room for the copy.
+    Measures the copy bandwidth and the time of an empty sample, which takes up to about a second
+    on a CPU. Raises OutOfMemory if the arrays for the copy do not fit on the device.
     """
     return {
         **conditions(device),
@@ -73,7 +73,7 @@ def conditions(device: Device) -> dict[str, Any]:
 
 
 def _added() -> dict[str, Any]:
-    """Return the plugins and the code of each; an empty dictionary without any."""
+    """Return the plug-ins and the commit of each; an empty dictionary if there are none."""
     additions = plugins.additions()
     if not additions:
         return {}
@@ -86,9 +86,9 @@ def _added() -> dict[str, Any]:
 
 
 def _code_of(files: Sequence[Path]) -> tuple[str | None, bool | None]:
-    """Return the commit of files in a repository, and whether they differ from it.
+    """Return the commit of the files' repository, and whether the files differ from it.
 
-    None for both if they are not in git.
+    None for both if the files are not in git.
     """
     names = [str(path) for path in files]
     if not files or not git(files[0].parent, "ls-files", "--", *names):
@@ -109,7 +109,7 @@ def machine(device_name: str, is_cpu: bool) -> str:
 def code_hash() -> str:
     """Return the SHA-256 over the sources of the package and the kernels, 16 hex digits.
 
-    Includes plugins. The same for a checkout and for the wheel built from it.
+    Includes plug-ins. The same for a checkout and for the wheel built from it.
     """
     return _hash_of(paths.PACKAGE, paths.kernel_folder(), plugins.additions())
 
@@ -127,9 +127,9 @@ def _hash_of(package: Path, kernels: Path, additions: tuple[plugins.Addition, ..
 def copy_bandwidth_gb_s(device: Device) -> float | None:
     """Measure the device-to-device copy bandwidth, in 10^9 bytes read and written per second.
 
-    The best of several, as in STREAM: it represents what the memory can do, not its average. Arrays
-    of 1 GiB on a GPU; on a CPU four times the cache, between 64 and 256 MiB; never more than an
-    eighth of the memory. None where the device's clock is too coarse to time the copy.
+    The best of several runs, as in STREAM, to measure the capability of the memory. Array sizes:
+    1 GiB on a GPU; on a CPU four times the cache, between 64 and 256 MiB; never more than an
+    eighth of the memory. None if the device's clock is too coarse to time the copy.
     """
     size = min(max(4 * device.cache_bytes, 64 * MIB), 256 * MIB) if device.is_cpu else 1024 * MIB
     size = max(1, min(size, device.memory_bytes // 8))
@@ -204,8 +204,8 @@ def _version(distributions: tuple[str, ...]) -> str | None:
 def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
     """Return the commit, and whether the sources differ from it; None for unknown values.
 
-    Results and reports that a run leaves in the tree do not make it dirty. For a copy of the
-    sources without their history, e.g. on an offline machine, set the commit in GPUBENCH_COMMIT.
+    Only sources count: results and reports in the tree do not make it dirty. For sources without
+    their git history, e.g. on an offline machine, set the commit in GPUBENCH_COMMIT.
     """
     if "GPUBENCH_COMMIT" in os.environ or repository is None:
         return os.environ.get("GPUBENCH_COMMIT"), None
@@ -229,7 +229,7 @@ def _sources(
     package: Path, kernels: Path, additions: tuple[plugins.Addition, ...]
 ) -> Iterator[tuple[str, Path]]:
     """Yield each source file with its name in a checkout."""
-    # In a wheel these are inside the package; in a checkout, kernels and results are beside it.
+    # In a wheel, kernels and results are inside the package; in a checkout, they are beside it.
     apart = (kernels, paths.measured_folder())
     for folder, prefix in ((package, "gpubench"), (kernels, "kernels")):
         for path in folder.rglob("*"):

@@ -1,4 +1,4 @@
-"""The time of each phase of a simulation step, by device events between them."""
+"""The time of each phase of a simulation step, from device events recorded between phases."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 LEVEL_REPEATS = 20
 SCRATCH_BYTES = 256 << 20  # size of a fill that keeps the device busy
-LEAD = 2.0  # how long to keep it busy, over the host's time to queue the steps
+LEAD = 2.0  # keep the device busy for this multiple of the host's time to queue the steps
 MOST_FILLS = 100
 
 
 @dataclass(frozen=True)
 class PhaseTime:
-    """The time of a phase in a step, in milliseconds.
+    """The time of a phase per step, in milliseconds.
 
-    median_ms: over the steps. mean_ms: also represents phases that only some steps have, such as
-    rebuilding neighbour lists; the means of all phases add up to a step.
+    median_ms: over all steps. mean_ms: meaningful also for phases that only some steps have, such
+    as rebuilding neighbour lists; the means of all phases add up to the mean step time.
     """
 
     median_ms: float
@@ -38,12 +38,12 @@ class PhaseTime:
 
     @classmethod
     def of(cls, times_ms: Sequence[float]) -> PhaseTime:
-        """Return the phase time for the times in some steps."""
+        """Summarise the times of a phase in several steps."""
         return cls(six_digits(statistics.median(times_ms)), six_digits(statistics.fmean(times_ms)))
 
 
 class Phased(Protocol):
-    """An object that queues named launches one by one: a simulation, or a traversal."""
+    """An object with named launches that can be queued one by one: a simulation or a traversal."""
 
     device: Device
 
@@ -70,7 +70,7 @@ class _Steps:
 
 
 def level_times(algorithm: Algorithm) -> tuple[dict[str, float], list[float]]:
-    """Return the median ms of each kind of step in a launch, and of each of its levels."""
+    """Return the median ms of each kind of step in a launch, and the median ms of each level."""
     steps = algorithm.level_steps()
     kinds, levels = (
         phase_times(_Steps(algorithm.device, named), LEVEL_REPEATS) if named else {}
@@ -86,12 +86,12 @@ def level_times(algorithm: Algorithm) -> tuple[dict[str, float], list[float]]:
 
 
 def phase_times(workload: Phased, repeats: int) -> dict[str, PhaseTime]:
-    """Time the phases of that many steps, in the order in which they first appear.
+    """Time the phases of `repeats` steps; return them in the order of their first appearance.
 
-    Launches with the same name in a step add up. Work that keeps the device busy is queued first,
-    then one untimed step that brings the caches into their usual state, then all timed steps,
-    before any event is read: so no phase waits for the host. The simulation advances by three steps
-    more than are counted. Raises ValueError for no repeats.
+    Times of launches with the same name are added within a step. So that no phase waits for the
+    host, all work is queued before any event is read: fills that keep the device busy, one untimed
+    step that brings the caches into their usual state, and all timed steps. The simulation advances
+    by `repeats` + 3 steps. Raises ValueError if `repeats` is less than 1.
     """
     if repeats < 1:
         raise ValueError(f"phases are timed over at least one step, not {repeats}")
@@ -106,7 +106,7 @@ def phase_times(workload: Phased, repeats: int) -> dict[str, PhaseTime]:
 
 
 def picture_time(workload: Painting, repeats: int) -> PhaseTime:
-    """Time drawing that many pictures on the device in sequence."""
+    """Time drawing `repeats` pictures on the device in sequence."""
     device = workload.device
     workload.paint()  # lazy initialization happens here
     device.synchronize()
@@ -115,7 +115,7 @@ def picture_time(workload: Painting, repeats: int) -> PhaseTime:
 
 
 def _keep_busy(workload: Phased, steps: int) -> None:
-    """Queue fills that last longer than the host needs to queue the steps."""
+    """Queue fills that take longer than the host needs to queue the steps."""
     device = workload.device
     _queue_step(workload)  # lazy initialization happens here
     device.synchronize()

@@ -1,4 +1,4 @@
-"""Progress of longer work on standard error: a bar, or lines."""
+"""Progress of longer work, shown on standard error as a bar or as lines."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ LINE_AFTER_SHARE = 0.25  # pause between lines, as a fraction of the time so far
 
 
 class RateColumn(ProgressColumn):
-    """The rate of progress per second, once it is known."""
+    """A column with the rate of progress per second, empty until known."""
 
     def __init__(self, unit: str) -> None:
         super().__init__()
         self._unit = unit
 
     def render(self, task: Task) -> Text:
-        """Return the rate of the last half minute."""
+        """Return the average rate over the last half minute, as text."""
         if task.speed is None:
             return Text("")
         digits = 0 if task.speed >= 10 else 2
@@ -42,7 +42,7 @@ class RateColumn(ProgressColumn):
 
 
 class ProgressBar:
-    """The progress of the work."""
+    """A progress bar."""
 
     def __init__(self, total: int, title: str, console: Console, done: int, unit: str) -> None:
         self._progress = Progress(
@@ -57,11 +57,11 @@ class ProgressBar:
         self._task = self._progress.add_task(title, total=total, completed=done)
 
     def advance(self, n: int = 1) -> None:
-        """Count `n` more steps as done."""
+        """Advance by `n` steps."""
         self._progress.advance(self._task, n)
 
     def describe(self, text: str) -> None:
-        """Show the current work."""
+        """Set the description shown with the bar."""
         self._progress.update(self._task, description=text)
 
     @property
@@ -89,9 +89,9 @@ def progress(
     line is printed after ten seconds, and further lines at growing intervals. With --quiet nothing
     is printed.
 
-    total: number of steps; the body calls `advance` on the bar that it is given.
-    done: steps that were done before.
-    unit: of the steps, to show their rate per second; empty for no rate.
+    total: number of steps; the body calls `advance` on the yielded bar.
+    done: number of steps done before.
+    unit: name of the steps, to show their rate per second; empty for no rate.
     """
     console = console or Console(stderr=True)
     bar = ProgressBar(total, title, console, done, unit)

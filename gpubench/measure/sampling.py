@@ -1,7 +1,7 @@
-"""Sampling: time tasks to be compared, interleaved, until their times are precise enough.
+"""Sampling: time several tasks, interleaved, until their times are precise enough to compare.
 
 The tasks of one call take turns in random order, so that a drift of clocks or temperature affects
-all of them alike. Only device events measure; the host's clock is not read.
+all of them alike. Times come from device events only, never from the host's clock.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 Work = Callable[[], None]
 
 SAMPLE_MS = 0.2  # a sample lasts at least this long: about 400 times the resolution of an event
-RESOLUTION_MS = 1e-6  # shorter times are raised to this
-BATCH_MARGIN = 1.25  # aim for this much longer, so that jitter does not go below it
-WARM_UP_SHARE = 0.1  # of the budget, spent before the first sample
-MIN_SCRATCH_BYTES = 32 << 20  # where a device does not report its cache size
-BLOCK_MS = 50.0  # of device time between readings of clocks and throttling
-TIME_PATIENCE = 4.0  # factor by which a task may exceed its time to get samples that count
+RESOLUTION_MS = 1e-6  # lower bound on times used as divisors
+BATCH_MARGIN = 1.25  # target batch time / SAMPLE_MS, so that jitter does not go below SAMPLE_MS
+WARM_UP_SHARE = 0.1  # fraction of the time budget spent before the first sample
+MIN_SCRATCH_BYTES = 32 << 20  # for devices that do not report their cache size
+BLOCK_MS = 50.0  # device time between readings of clocks and throttling
+TIME_PATIENCE = 4.0  # factor by which a task may exceed its time to get unthrottled samples
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Task:
     """A task to time.
 
     label: its display name.
-    works: each queues the launches that are timed, and nothing else. They do the same on separate
+    works: functions that queue the timed launches, and nothing else. They do the same on separate
         inputs, and take turns, so that none finds its own data in the cache.
     mode: `cold`, caches overwritten before each sample; `hot`, the same kind of work just before;
-        `graph`, as hot, replayed from a recorded graph without launch gaps.
-    launches: number of launches queued by a call of a work; times are of one launch.
-    compared_with: tasks with the same name here are compared with each other.
-    grain, extra: a batch holds a multiple of `grain` calls, and for each `grain` of them `extra`
-        more that are not counted: work that is known to be slower by extra / grain.
+        `graph`, like hot, but replayed from a recorded graph without launch gaps.
+    launches: number of launches queued by one call of a work; times are per launch.
+    compared_with: label of a comparison; tasks with equal labels are compared with each other.
+    grain, extra: a batch has a multiple of `grain` calls, and for each `grain` calls `extra`
+        uncounted calls: an artificial slow-down by extra / grain.
     """
 
     label: str
@@ -61,14 +61,14 @@ class Task:
 class Sampled:
     """The times of one task.
 
-    samples_ms: time of one launch, each sample its mean over the batch; 6 significant digits.
+    samples_ms: time per launch, averaged over a batch, for each sample; 6 significant digits.
     batch: launches per sample.
-    summary: of exactly these samples; None if the device was throttled throughout.
+    summary: of samples_ms; None if the device was throttled throughout.
     throttled_ms: samples taken while the device was throttled, which are ignored.
     throttled_by: the reasons for throttling, in words.
     remarks: unusual features of the samples, in words: drift, bimodal.
-    stopped: why sampling stopped: the interval is "narrow", or the "time" or the number of
-        "samples" was spent.
+    stopped: why sampling stopped: "narrow" interval, "time" budget spent, or maximum number of
+        "samples" reached.
     state_before, state_after: clocks and other state after the warm-up and after the last sample,
         or None if the device does not report it.
     clocks_sm_mhz: lowest and highest clock read around blocks of samples, or None.
@@ -87,7 +87,7 @@ class Sampled:
 
     @property
     def nothing_left(self) -> str:
-        """Why there are no samples, with a remedy."""
+        """A message why there are no valid samples, with a remedy."""
         return (
             f"all {len(self.throttled_ms)} samples were taken while the device was throttled"
             f" ({', '.join(self.throttled_by)}): let it cool down, or lock its clocks lower"
@@ -112,14 +112,14 @@ def take_samples(
     seed: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Run]:
-    """Time the tasks and return each with its samples, in the order of the tasks.
+    """Time the tasks; return a run with samples for each, in the order of the tasks.
 
-    All are warmed up first; tasks left out as too slow (see Budget) return without samples. Then
-    each round takes one sample of every unfinished task, in a random order drawn from `seed`.
-    A task finishes when it has `max_samples`; or when it has `min_samples` and either its time is
-    spent or the interval of its ratio to the fastest task of its comparison is narrow enough. The
-    fastest continues until all others have finished; a task without a comparison, until the
-    interval of its own median is narrow enough.
+    Tasks that are too slow (see Budget) are left out: their runs have no samples. The others are
+    warmed up. Then each round takes one sample of every unfinished task, in random order from
+    `seed`. A task finishes when it has `max_samples`; or when it has `min_samples` and either its
+    time is spent or the interval of its ratio to the fastest task of its comparison is narrow
+    enough. The fastest task continues until all others have finished; a task without a comparison,
+    until the interval of its own median is narrow enough.
 
     Clocks and throttling are read around each block of rounds; the samples of a throttled block are
     set aside.
@@ -162,7 +162,7 @@ def take_samples(
 def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
     """Time empty samples in each mode of the device: the overhead of every sample.
 
-    samples: their number; the summary is of these, each a single launch.
+    samples: number of samples per mode, each a single launch of nothing.
     """
     modes: tuple[Mode, ...] = ("cold", "hot")
     if "graphs" in device.features:
@@ -176,7 +176,7 @@ def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
 def scratch_for(device: Device, tasks: Sequence[Task]) -> Any:
     """Allocate the array that is overwritten before a cold sample; None if no task is cold.
 
-    Twice the size of the cache, to leave nothing in it.
+    Its size is twice the cache, to evict everything else.
     """
     if not any(task.mode == "cold" for task in tasks):
         return None
@@ -188,7 +188,7 @@ def _closing(
 ) -> list[tuple[Run, str]]:
     """Return the tasks that need no more samples, each with the reason.
 
-    The fastest task of a comparison waits for those compared with it.
+    The fastest task of a comparison continues until the others have finished.
     """
     closing: list[tuple[Run, str]] = []
     for name in {run.task.compared_with for run in still_open}:
@@ -209,7 +209,7 @@ def _closing(
 
 
 class Rounds:
-    """Rounds of samples between two readings of the device's clocks."""
+    """A block of rounds between two readings of the device's clocks and throttling."""
 
     def __init__(self, device: Device) -> None:
         self.state = device.state()
@@ -217,21 +217,21 @@ class Rounds:
         self._device = device
 
     def end(self) -> list[str]:
-        """Start the next block; return why the device was throttled around this one, if it was."""
+        """End this block and start the next; return the reasons for throttling, if any."""
         before, self.state = self.state, self._device.state()
         self.spent_ms = 0.0
         return sorted({*self._device.throttled_by(before), *self._device.throttled_by(self.state)})
 
 
 class Run:
-    """One task on its way from warm-up to last sample.
+    """The state of a task during sampling, from its warm-up to its last sample.
 
     times_ms: all samples so far; throttled: whether the device was throttled during each.
     throttled_by: the reasons.
-    states: of the device, before the first block and after each.
+    states: states of the device, before the first block and after each block.
     batch: counted calls of the works in a sample.
     stopped: why sampling stopped; empty while it continues.
-    left_out: why there are no samples at all.
+    left_out: why the task was left out, with no samples at all; empty if it was not.
     """
 
     def __init__(self, device: Device, task: Task, scratch: Any = None) -> None:
@@ -251,7 +251,7 @@ class Run:
         self._launch_batch: Work = task.works[0]
 
     def launch_first(self) -> None:
-        """Launch each work once, which triggers lazy initialization, and note its duration."""
+        """Launch each work once to trigger lazy initialization; record the mean duration."""
         start = self._device.record()
         for work in self.task.works:
             work()
@@ -260,7 +260,7 @@ class Run:
         self._first_ms = min(self._first_ms, elapsed)
 
     def seems_too_slow(self, budget: Budget, runs: Sequence[Run]) -> bool:
-        """Return whether this is too slow to sample beside others, and note why."""
+        """Whether this task is too slow to be worth sampling; sets `left_out` to the reason."""
         together = (run for run in runs if run.task.compared_with == self.task.compared_with)
         over = self._first_ms / max(min(run._first_ms for run in together), RESOLUTION_MS)
         # Each sample is preceded by a lead-in launch.
@@ -273,12 +273,12 @@ class Run:
         return bool(self.left_out)
 
     def warm_up(self, budget: Budget) -> None:
-        """Launch until the warm-up share of the budget is spent; choose the batch meanwhile."""
+        """Launch until the warm-up's part of the budget is spent; choose the batch size."""
         self._set_batch(1)
-        # The bound on rounds is for work that takes no time at all.
+        # The number of rounds is bounded for work that takes no measurable time.
         for _ in range(budget.max_samples):
             elapsed = self._time_batch()
-            # A second launch in a cold batch would find the caches filled by the first.
+            # Cold batches hold one launch: a second would find the caches filled by the first.
             is_short = self.task.mode != "cold" and elapsed < SAMPLE_MS
             if is_short and self.batch < budget.max_batch:
                 per_launch = max(elapsed, RESOLUTION_MS) / self.batch
@@ -296,10 +296,10 @@ class Run:
         return self._spent_ms - spent_ms
 
     def once_more(self, poison: Work) -> None:
-        """Launch each work as it was timed, with its answer overwritten by `poison` just before.
+        """Repeat the timed launches untimed, with the answers overwritten by `poison` just before.
 
-        The timed graph itself is replayed, after another replay; plain launches follow a whole
-        sample. Nothing is timed.
+        In mode `graph`, the timed graph itself is replayed, after a lead-in replay. In other modes,
+        a whole sample is repeated first, then the answers are overwritten and each work runs once.
         """
         self._lead_in()
         if self.task.mode == "graph":
@@ -312,7 +312,7 @@ class Run:
             work()
 
     def end_block(self, throttled_by: Sequence[str], state: dict[str, Any] | None) -> None:
-        """Record the device's state after some samples; set them aside if it was throttled."""
+        """Record the device's state after a block of samples; mark them if it was throttled."""
         self.states.append(state)
         if throttled_by:
             self.throttled_by.update(throttled_by)
@@ -327,18 +327,18 @@ class Run:
 
     @property
     def samples_ms(self) -> list[float]:
-        """The samples that count."""
+        """The valid samples: those without throttling."""
         return [t for t, is_out in zip(self.times_ms, self.throttled, strict=True) if not is_out]
 
     def median_ms(self) -> float:
-        """Return the median of the samples that count; infinity while there is none."""
+        """Return the median of the valid samples; infinity if there are none yet."""
         samples_ms = self.samples_ms
         return statistics.median(samples_ms) if samples_ms else math.inf
 
     def enough(self, budget: Budget, fastest: Run | None) -> str:
-        """Return why the task needs no more samples, or an empty string if it does.
+        """Return the reason to stop sampling, or an empty string to continue.
 
-        fastest: the task it is compared with; None for the fastest itself.
+        fastest: the fastest task of the comparison; None if this is the fastest.
         """
         if len(self.times_ms) >= budget.max_samples:
             return "samples"
@@ -376,7 +376,7 @@ class Run:
         )
 
     def _ratios(self, fastest: Run) -> list[float]:
-        """Return the sample-by-sample ratios to another task, for rounds where both count."""
+        """Return the ratios to another task's samples, for rounds in which both are valid."""
         rounds = zip(
             self.times_ms, self.throttled, fastest.times_ms, fastest.throttled, strict=False
         )
@@ -387,9 +387,9 @@ class Run:
         ]
 
     def _set_batch(self, least: int) -> None:
-        """Make a sample hold at least `least` calls: whole turns of the works, and whole grains.
+        """Set the batch to at least `least` calls, rounded up to whole cycles of works and grains.
 
-        A cold sample holds one call, and the next sample one of the next work.
+        A cold sample always has one call; successive samples cycle through the works.
         """
         task = self.task
         if task.mode == "cold":
@@ -423,11 +423,11 @@ class Run:
         return elapsed
 
     def _lead_in(self) -> None:
-        """Queue the lead-in of a sample.
+        """Queue untimed work before a sample.
 
-        It puts the caches into the state that the mode promises, whichever task ran before, and
-        keeps the device busy while the host queues the sample, so that the launch latency of the
-        first launch is not timed.
+        It puts the caches into the state that the mode requires, whichever task ran before, and
+        keeps the device busy while the host queues the sample, so that the latency of the first
+        launch is not timed.
         """
         if self.task.mode == "cold":
             self._device.fill(self._scratch, 0xFF)

@@ -1,4 +1,4 @@
-"""The median of samples and its confidence interval, whatever their distribution.
+"""The median of samples and its distribution-free confidence interval.
 
 Times of launches are skewed and have long tails, so nothing here assumes a normal
 distribution: the interval comes from order statistics (H. A. David, H. N. Nagaraja: Order
@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, kendalltau, theilslopes
 
-# A remark requires a trend or two modes with a chance of less than one in a thousand series, and an
-# effect on the times of at least this fraction of their median.
+# A remark on drift or bimodality requires a probability below CHANCE that the effect is random, and
+# a size of at least WORTH_SAYING, relative to the median.
 CHANCE = 1e-3
 WORTH_SAYING = 0.02
-LEAST_HUMP = 0.15  # of the samples, in each mode
-# For unimodal samples, the middle half of the distance between the medians of the two halves holds
-# a quarter of them (normal or uniform distribution), and hardly less than a fifth.
+LEAST_HUMP = 0.15  # minimum fraction of the samples in each of two modes
+# Fraction of samples in the valley, the middle half of the interval between the clusters' medians.
+# It is about a quarter for a normal or uniform distribution; much less means bimodal.
 SHARE_IN_VALLEY = 0.2
 
 
@@ -47,12 +47,12 @@ def six_digits(value: float) -> float:
 
 
 def summarise(samples_ms: Sequence[float], confidence: float = 0.95) -> Summary:
-    """Return the median and a distribution-free confidence interval of it.
+    """Return the median and its distribution-free confidence interval.
 
-    The interval is bounded by two samples, the r-th smallest and the r-th largest, with the largest
-    r that covers the true median with at least the given confidence. With too few samples for any
-    such r (fewer than 6 at 95 %) it extends from the smallest to the largest, which covers less.
-    Raises ValueError for no samples or one that is not finite.
+    The bounds are the r-th smallest and the r-th largest sample, with the largest r for which the
+    interval covers the true median with at least the given confidence. With too few samples for
+    any such r (fewer than 6 at 95 %), the bounds are the smallest and the largest sample, which
+    give less confidence. Raises ValueError if there are no samples or one is not finite.
     """
     if not samples_ms or not all(math.isfinite(sample) for sample in samples_ms):
         raise ValueError(f"a summary needs samples that are finite numbers, not {samples_ms}")
@@ -64,9 +64,9 @@ def summarise(samples_ms: Sequence[float], confidence: float = 0.95) -> Summary:
 def remarks_on(samples_ms: Sequence[float]) -> list[str]:
     """Describe unusual features of samples, given in the order in which they were taken.
 
-    Drift: Kendall's tau between samples and their order, and the slope of Theil and Sen. Bimodal:
-    the samples form two clusters, and hardly any lie between the clusters' medians; this needs at
-    least 31 samples.
+    Drift: Kendall's tau between samples and their order, and the Theil-Sen slope. Bimodal: the
+    samples form two clusters, with very few samples between their medians; detected from 31
+    samples on.
     """
     samples = np.asarray(samples_ms, float)
     if len(samples) < 6 or np.ptp(samples) == 0:
@@ -106,7 +106,7 @@ def _humps(samples: NDArray[np.float64], median: float) -> str:
 
 @cache
 def _rank(count: int, confidence: float) -> int:
-    """Return the rank from either end that bounds the interval; 0 where there is none."""
+    """Return the rank of the interval's bounds, from either end; 0 if no rank is sufficient."""
     # The number of samples below the true median is binomial with probability 1/2. ppf gives the
     # smallest r with P(below <= r) >= alpha/2, so that P(below <= r - 1) < alpha/2.
     return int(binom.ppf((1 - confidence) / 2, count, 0.5))

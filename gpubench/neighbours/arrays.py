@@ -1,4 +1,4 @@
-"""The user's arrays: what they are, how a device reads them, and how answers are given back."""
+"""Reading the user's arrays on a device, and returning results as the same kind of array."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from gpubench.devices.cupy import BorrowedArray, CuPyDevice, import_cupy
 TYPES = frozenset((np.dtype("float32"), np.dtype("float64")))
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13  # device types of DLPack
 FLOATS = frozenset(map(str, TYPES))
-LARGE = 2**30  # bytes of an array that are compared with what this process may take
-ALIGNMENT = 256  # bytes, of arrays in one allocation
+LARGE = 2**30  # bytes; larger arrays are checked against the memory limit of this process
+ALIGNMENT = 256  # bytes, of each array within a shared allocation
 NOTHING = nullcontext()
 Function = TypeVar("Function", bound=Callable[..., Any])
 KINDS = (
@@ -33,7 +33,7 @@ KINDS = (
 
 
 class Layout:
-    """Several arrays in one allocation: its bytes; of each array its first, its shape and type."""
+    """Several arrays in one allocation: its size; byte offset, shape and type of each array."""
 
     def __init__(self, *sizes: tuple[int, str]) -> None:
         self.bytes = 0
@@ -47,9 +47,9 @@ class Layout:
 class Arrays(ABC):
     """One kind of array on one device.
 
-    device: where the search runs. lock: held while it launches, for kernels and queue are shared.
-    gives_once: whether an array that was given shows what kernels write later.
-    library: NumPy, CuPy or PyTorch. given: the type of what is given.
+    device: where the search runs. lock: held during launches, since kernels and queue are shared.
+    gives_once: whether an array already returned to the user shows later writes by kernels.
+    library: NumPy, CuPy or PyTorch. given: the type of array that `give` returns.
     """
 
     device: Device
@@ -60,45 +60,45 @@ class Arrays(ABC):
 
     @abstractmethod
     def take(self, positions: Any) -> Any:
-        """Return what kernels read of a user's array, checked; a copy only where it must be.
+        """Check a user's array and return it as a kernel argument; copy only if necessary.
 
-        Its `owner` is an array of the library.
+        The `owner` of the result is an array of `library`.
         """
 
     def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Wait, then return the least and the greatest coordinates, NaN where one is NaN."""
+        """Wait, then return the minimum and maximum along each axis; NaN if any value is NaN."""
         xyz, library = taken.owner[:, :3], self.library
         low, high = library.amin(xyz, 0).tolist(), library.amax(xyz, 0).tolist()
         return np.array(low), np.array(high)
 
     @abstractmethod
     def view(self, array: Any) -> Any:
-        """Return what kernels read and write of a contiguous array of the library."""
+        """Wrap a contiguous array of `library` as a kernel argument, without a copy."""
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        """Allocate an array of a result."""
+        """Allocate one result array."""
 
     def empty_each(self, layout: Layout) -> list[Any]:
-        """Allocate the arrays of one result."""
+        """Allocate all arrays of a result."""
         return [self.empty(shape, dtype.name) for _, shape, dtype in layout.places]
 
     @abstractmethod
     def give(self, array: Any) -> Any:
-        """Return an array of a result in the user's kind; on the host, when it is complete."""
+        """Return a result as the user's kind of array; on the host, wait until it is complete."""
 
     @abstractmethod
     def on_stream(self) -> AbstractContextManager[Any]:
-        """Return a context in which launches go to the stream of the user's code."""
+        """Return a context in which launches go to the user's current stream."""
 
 
 class HostArrays(Arrays):
-    """NumPy arrays, and others in host memory, on a CPU through OpenCL.
+    """NumPy and other host arrays, searched on a CPU through OpenCL.
 
-    It reads the user's memory and writes into that of the answers: nothing is copied.
+    Zero-copy: kernels read the user's memory and write directly into the result arrays.
     """
 
-    device: Any  # an OpenCL device, imported where there is one
+    device: Any  # an OpenCL device; typed Any because OpenCL is imported lazily
     library = np
 
     def __init__(self, torch: Any) -> None:
@@ -120,7 +120,7 @@ class HostArrays(Arrays):
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         with self.device.memory_errors(shape, dtype):
-            host = np.empty(shape, dtype)  # the system gives memory when it is written to
+            host = np.empty(shape, dtype)  # pages are committed only when written
             if host.nbytes > LARGE and host.nbytes > (allowed := allowed_bytes()):
                 raise OutOfMemory(
                     f"{host.nbytes / 2**30:.2f} GiB for one array are more than the"
@@ -136,9 +136,9 @@ class HostArrays(Arrays):
 
     @contextmanager
     def on_stream(self) -> Iterator[None]:
-        """Return a context that ends when all is done that was queued in it.
+        """Return a context that waits on exit for everything queued in it.
 
-        Host memory has no stream: kernels would work in arrays that their owner drops or changes.
+        Host memory has no stream: without the wait, the user could free or change arrays in use.
         """
         try:
             yield
@@ -147,7 +147,7 @@ class HostArrays(Arrays):
 
 
 class CudaArrays(Arrays):
-    """Arrays on an NVIDIA GPU, CuPy's or PyTorch's, which also has the search's own memory."""
+    """CuPy or PyTorch arrays on an NVIDIA GPU; that library also allocates the search's buffers."""
 
     device: CuPyDevice
     gives_once = True
@@ -158,7 +158,7 @@ class CudaArrays(Arrays):
 
     @abstractmethod
     def block(self, size: int) -> tuple[Any, int]:
-        """Return an array of so many bytes, and their address."""
+        """Allocate an array of `size` bytes; return it and its address."""
 
     def _allocate(self, size: int) -> tuple[Any, int]:
         if size > self.device.memory_bytes:
@@ -173,7 +173,7 @@ class CudaArrays(Arrays):
         return self.device.empty(shape, dtype)
 
     def empty_each(self, layout: Layout) -> list[Any]:
-        """Allocate the arrays of one result in one go: an allocation, and an array, takes time."""
+        """Allocate all arrays of a result in one block, since each allocation takes time."""
         block, address = self._allocate(layout.bytes)
         return [
             BorrowedArray(address + at, shape, dtype, block, at)
@@ -185,7 +185,7 @@ class CudaArrays(Arrays):
 
 
 class CuPyArrays(CudaArrays):
-    """CuPy's arrays, and others that CuPy takes without a copy."""
+    """CuPy arrays, and others that CuPy can wrap without a copy."""
 
     def __init__(self, number: int) -> None:
         self.library = cupy = import_cupy()
@@ -214,17 +214,17 @@ class CuPyArrays(CudaArrays):
 
 
 class TorchArrays(CudaArrays):
-    """PyTorch's tensors."""
+    """PyTorch tensors."""
 
     def __init__(self, number: int) -> None:
         self.library = torch = sys.modules["torch"]
         self.given = torch.Tensor
-        # New tensors are made like this one: sooner than from a type and a device.
+        # Template for `new_empty`, which is faster than torch.empty with a type and a device.
         self._like = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
         names = ("float32", "float64", "int32", "int64")
         self._types = {getattr(torch, name): np.dtype(name) for name in names}
         self._torch_types = {of_numpy: of_torch for of_torch, of_numpy in self._types.items()}
-        # As torch.cuda.current_stream().cuda_stream, without an object for each call.
+        # Same as torch.cuda.current_stream().cuda_stream, but creates no Stream object per call.
         stream = partial(torch._C._cuda_getCurrentRawStream, number)
         super().__init__(number, stream, torch.OutOfMemoryError)
 
@@ -246,7 +246,7 @@ class TorchArrays(CudaArrays):
 
 
 def checked(array: Any) -> Any:
-    """Return positions as they are, or raise UserError for a wrong shape or type."""
+    """Return positions unchanged; raise UserError for a wrong shape or type."""
     if len(array.shape) != 2 or array.shape[1] not in (3, 4):
         raise UserError(f"positions take the shape (n, 3) or (n, 4), not {tuple(array.shape)}")
     if array.dtype not in TYPES:
@@ -257,12 +257,12 @@ def checked(array: Any) -> Any:
 
 
 def dense(tensor: Any) -> Any:
-    """Return a tensor of floats in memory, without its gradient; raise UserError for others."""
+    """Return a float tensor detached from autograd; UserError if it is not float or not dense."""
     if (kind := str(tensor.dtype).removeprefix("torch.")) not in FLOATS:
         raise UserError(f"positions take float32 or float64, not {kind}")
     try:
         lies_in_memory = not math.prod(tensor.shape) or bool(tensor.data_ptr())
-    except RuntimeError:  # of sparse and nested tensors, and of those that torch.func transforms
+    except RuntimeError:  # raised by sparse and nested tensors, and inside torch.func transforms
         lies_in_memory = False
     if not lies_in_memory:
         raise UserError(
@@ -274,19 +274,19 @@ def dense(tensor: Any) -> Any:
 
 
 def is_writable(array: Any) -> bool:
-    """Say whether kernels can write an array of NumPy, CuPy or PyTorch, item after item."""
+    """Whether a NumPy, CuPy or PyTorch array is contiguous and writable."""
     if not hasattr(array, "flags"):
         return bool(array.is_contiguous())
     return bool(array.flags.c_contiguous and getattr(array.flags, "writeable", True))
 
 
 def uncompiled(function: Function) -> Function:
-    """Return a function that torch.compile leaves alone, with all that it calls."""
+    """Exclude a function, and everything it calls, from torch.compile."""
     disabled: list[Any] = []
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        dynamo = sys.modules.get("torch._dynamo")  # takes seconds to import; torch.compile does
+        dynamo = sys.modules.get("torch._dynamo")  # slow to import; loaded if torch.compile is used
         if dynamo is None:
             return function(*arguments, **named)
         if not disabled:
@@ -297,7 +297,7 @@ def uncompiled(function: Function) -> Function:
 
 
 def arrays_of(positions: Any) -> Arrays:
-    """Return how arrays like the user's, on their device, are read and given."""
+    """Return the `Arrays` for the kind and device of the user's array."""
     if isinstance(positions, np.ndarray):
         return on_host(False)
     torch = sys.modules.get("torch")
@@ -321,19 +321,19 @@ def arrays_of(positions: Any) -> Arrays:
 
 @cache
 def on_cuda(number: int, in_torch: bool) -> CudaArrays:
-    """Open an NVIDIA GPU once a process for CuPy's arrays, and once for PyTorch's."""
+    """Return the `Arrays` of an NVIDIA GPU; one per process for CuPy, one for PyTorch."""
     return TorchArrays(number) if in_torch else CuPyArrays(number)
 
 
 @cache
 def on_host(in_torch: bool) -> HostArrays:
-    """Return arrays in host memory, of NumPy and others or of PyTorch."""
+    """Return the `Arrays` of host memory, for PyTorch or for NumPy and others."""
     return HostArrays(sys.modules["torch"] if in_torch else None)
 
 
 @cache
 def _cpu() -> tuple[Any, threading.RLock]:
-    """Open the first CPU once a process."""
+    """Open the first CPU, once per process."""
     from gpubench.devices import opencl  # slow to import
 
     return opencl.open_cpu(), threading.RLock()

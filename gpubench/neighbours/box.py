@@ -1,4 +1,4 @@
-"""The box of a neighbour list: what users may give, and the grid of cells over it."""
+"""The box of a neighbour list: reading the user's description, and dividing it into cells."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from gpubench.base.errors import UserError
 from gpubench.core.grid import LARGEST_CELL, SMALLEST_CELL, Grid, edges_of
 
-CELLS_PER_PARTICLE = 4  # at most: cells may be longer than the cutoff, and empty ones cost time
-LEAST_CELLS = 4096  # that are allowed whatever the number of particles
-MOST_ALONG = 2**20  # that float32 tells apart
-ROUNDING = 2.0**-22  # by which a quotient of the box and the cutoff may fail to be whole
-LEAST_CUTOFF = 2.0**-62  # whose square float32 tells from 0
-MOST_SHOWN = 100  # letters of what a user gave
-COARSE = 1e-3  # of the cutoff: a larger bound is not passed over in silence
+CELLS_PER_PARTICLE = 4  # maximum, since empty cells cost time; cells may exceed the cutoff instead
+LEAST_CELLS = 4096  # always allowed, however few the particles
+MOST_ALONG = 2**20  # cells along one axis, limited by float32 resolution
+ROUNDING = 2.0**-22  # relative tolerance when box / cutoff should be a whole number
+LEAST_CUTOFF = 2.0**-62  # the square of a shorter cutoff may be 0 in float32
+MOST_SHOWN = 100  # characters of a user's value quoted in an error message
+COARSE = 1e-3  # fraction of the cutoff; a larger rounding bound is reported to the user
 
 # The layout of `struct Box` in kernels/neighbour_geometry.cu.
 BOX_DTYPE = np.dtype([("low", np.float64, 3), ("size", np.float64, 3), ("periodic", np.float64, 3)])
@@ -30,25 +30,25 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class SearchBox:
-    """An orthogonal box. low, size: corner and edges. periodic: along which axes it repeats."""
+    """An orthogonal box. low: its lower corner. size: its edges. periodic: per axis."""
 
     low: Triple
     size: Triple
     periodic: tuple[bool, bool, bool]
 
     def bound(self, cutoff: float) -> float:
-        """Return how far from the cutoff a pair may be taken for one on the other side of it.
+        """Return the rounding bound: pairs this close to the cutoff may be misclassified.
 
-        Coordinates are rounded to float32 (2^-24 of an edge for each of two particles and for the
-        shift to an image), and so are their differences and the sum of the squares.
+        Rounding to float32 affects both coordinates and the image shift (2^-24 of an edge each),
+        the coordinate differences, and the sum of their squares.
         """
         return 2.0**-21 * (math.hypot(*self.size) + cutoff)
 
     def why_coarse(self, cutoff: float, skin: float = 0.0) -> str | None:
-        """Say in words that rounding decides which pairs are listed, and what helps.
+        """Return a warning, with a remedy, that rounding affects which pairs are listed.
 
-        None where the bound is at most COARSE of the cutoff, or where a skin is longer: then no
-        pair nearer than the cutoff is lost.
+        None if the bound is at most COARSE times the cutoff, or less than the skin: in that case
+        no pair within the cutoff is lost.
         """
         bound, (x, y, z) = self.bound(cutoff + skin), self.size
         if bound <= max(COARSE * cutoff, skin):
@@ -64,14 +64,14 @@ class SearchBox:
         )
 
     def searched(self, cutoff: float) -> float:
-        """Return a cutoff that finds the same pairs, and whose square float32 holds."""
+        """Clamp the cutoff so that float32 can hold its square; the same pairs are found."""
         return min(max(cutoff, LEAST_CUTOFF), 2 * math.hypot(*self.size))
 
     def grid(self, particles: int, reach: float) -> Grid:
-        """Cut the box into cells at least `reach` long, not many more of them than particles.
+        """Divide the box into cells at least `reach` long, at most CELLS_PER_PARTICLE per particle.
 
-        Raises UserError where an axis repeats after less than three of them, with the least box,
-        and for lengths that float32 does not hold.
+        Raises UserError if a periodic axis has fewer than three cells (the message gives the
+        shortest edge allowed), or if float32 cannot represent the lengths.
         """
         most = float(MOST_ALONG)
         cells = [max(1, math.floor(min(edge / reach * (1 + ROUNDING), most))) for edge in self.size]
@@ -84,7 +84,7 @@ class SearchBox:
                 )
         allowed = max(LEAST_CELLS, CELLS_PER_PARTICLE * particles)
         while (count := math.prod(cells)) > allowed:
-            # The longest axis first: cells stay as near to cubes as they can.
+            # Coarsen the axis with the most cells, which keeps cells close to cubic.
             longest = cells.index(max(cells))
             fitting = allowed // (count // cells[longest])
             cells[longest] = max(fitting, -(-cells[longest] // 2))
@@ -100,17 +100,17 @@ class SearchBox:
         return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
 
     def packed(self) -> NDArray[np.void]:
-        """Return the box as the kernels read it: one element of BOX_DTYPE."""
+        """Return the box as an array with one element of BOX_DTYPE, for the kernels."""
         packed = np.zeros(1, BOX_DTYPE)
         packed["low"], packed["size"], packed["periodic"] = self.low, self.size, self.periodic
         return packed
 
 
 def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) -> SearchBox | None:
-    """Return the box that a user describes; None in open space.
+    """Return the box that a user describes; None for open space.
 
-    edges: three lengths, a 3x3 matrix of which only the diagonal is not 0 but for rounding, or
-    None. Raises UserError for everything else.
+    edges: three lengths, a 3x3 matrix that is diagonal up to rounding, or None. Raises UserError
+    for anything else.
     """
     repeats = _three("periodic", periodic, bool, "True, False, or three of them")
     if edges is None and not any(repeats):
@@ -129,9 +129,9 @@ def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) ->
 
 
 def box_around(low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> SearchBox:
-    """Return an open box with a margin, so that particles may move and leave the box as it is.
+    """Return a non-periodic box with a margin, so that it still fits after particles move.
 
-    Raises UserError for particles too far apart.
+    Raises UserError if the particles are too far apart for float64.
     """
     with np.errstate(over="ignore"):
         margin = np.maximum(0.05 * (high - low), 0.5 * reach)
@@ -143,27 +143,27 @@ def box_around(low: NDArray[np.float64], high: NDArray[np.float64], reach: float
 
 
 def fits(box: SearchBox, low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> bool:
-    """Say whether particles between two corners lie in an open box that is not far too large."""
+    """Whether an open box contains all points from `low` to `high` and is not much too large."""
     corner, size = np.asarray(box.low), np.asarray(box.size)
     inside = (low >= corner) & (high <= corner + size)
     return bool((inside & (size <= 1.25 * (high - low) + 2 * reach)).all())
 
 
 def shown(value: Any) -> str:
-    """Return what a user gave, in one line that is not long."""
+    """Return a user's value as one short line, for error messages."""
     text = " ".join(repr(value).split())
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def without_gradient(name: str, value: Any) -> None:
-    """Raise UserError for a tensor, or a sequence of them, that a gradient would not reach."""
+    """Raise UserError if a value, or an item of it, requires a gradient: it would get none."""
     parts = value if isinstance(value, tuple | list) else (value,)
     if any(getattr(part, "requires_grad", False) for part in parts):
         raise UserError(f"there is no gradient in {name}: give {name} detached, as numbers")
 
 
 def _three(name: str, value: Any, kind: type, wanted: str) -> Any:
-    """Return a triple of finite numbers, or of truth values, of which one stands for three."""
+    """Return three finite numbers, or three booleans; a single boolean applies to all axes."""
     without_gradient(name, value)
     with suppress(TypeError, ValueError, OverflowError):
         given = np.asarray(value)

@@ -1,4 +1,4 @@
-"""What a search found, in arrays of the kind that the positions came in."""
+"""Results of a neighbour search, in the same kind of array as the positions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
 
 
 class Found(Fixed):
-    """Neighbours of n particles, in compressed rows.
+    """Neighbours of n particles, in compressed sparse rows (CSR).
 
-    The neighbours of row r are `neighbours[offsets[r]:offsets[r + 1]]`, in no particular order. A
-    row is a particle; with `order="cells"` it is the r-th particle in the order of the cells, its
-    number is `ids[r]`, and neighbours are rows as well.
+    The neighbours of row r are `neighbours[offsets[r]:offsets[r + 1]]`, in no particular order.
+    Row r is particle r. With `order="cells"`, rows follow cell order: row r is particle `ids[r]`,
+    and `neighbours` contains row numbers instead of particle numbers.
 
-    Later searches do not change these arrays. Vectors and distances are computed when they are
-    asked for, from the positions that were given: change those in place only afterwards. Of a
-    tensor that requires a gradient they have one, in the positions.
+    Later searches do not change these arrays. Vectors and distances are computed on request, from
+    the positions of the search, so do not change those in place before. If the positions are a
+    tensor that requires a gradient, vectors and distances are differentiable.
 
-    It can be copied and pickled, which waits for the device and raises what `check` does.
+    Copying and pickling wait for the device and raise the same errors as `check`.
     """
 
     arrays: Arrays
@@ -41,7 +41,7 @@ class Found(Fixed):
         pairs: int | None,
         given: Any,
     ) -> None:
-        # positions: as kernels read them. given: the same as the user has them.
+        # positions: as a kernel argument. given: the user's own array of positions.
         vars(self).update(arrays=arrays, plan=plan, rows=rows, positions=positions)
         self._source, self._pairs = given, pairs
         self._given = rows.given if arrays.gives_once else {}
@@ -60,22 +60,22 @@ class Found(Fixed):
 
     @property
     def counts(self) -> Any:
-        """How many neighbours each row has: int32, shape (n,)."""
+        """The number of neighbours in each row: int32, shape (n,)."""
         return self._give("counts")
 
     @property
     def offsets(self) -> Any:
-        """Where each row begins, and where the last ends: int64, shape (n + 1,)."""
+        """The start of each row in `neighbours`, and the end of the last: int64, shape (n + 1,)."""
         return self._give("offsets")
 
     @property
     def neighbours(self) -> Any:
-        """The neighbours: int32, shape (offsets[-1],), or (capacity,) where one was given."""
+        """The neighbours: int32, shape (offsets[-1],), or (capacity,) if a capacity was given."""
         return self._give("neighbours")
 
     @property
     def ids(self) -> Any:
-        """The particle of each row: int32, shape (n,); None where rows are particles."""
+        """The particle of each row: int32, shape (n,); None unless `order="cells"`."""
         return None if self.rows.ids is None else self._give("ids")
 
     @uncompiled
@@ -86,7 +86,7 @@ class Found(Fixed):
 
     @uncompiled
     def __len__(self) -> int:
-        """Return how many pairs there are. Waits for the device."""
+        """Return the number of pairs. Waits for the device."""
         if self._pairs is None:
             with self.arrays.lock, self.arrays.on_stream():
                 last = self.arrays.device.download(self.rows.offsets)[-1]
@@ -94,14 +94,14 @@ class Found(Fixed):
         return self._pairs
 
     def pairs(self) -> Any:
-        """Return the two rows of each pair: int32, shape (pairs, 2)."""
+        """Return the two row numbers of each pair: int32, shape (pairs, 2)."""
         return self._each("write_pairs", (2,), np.dtype(np.int32))
 
     @uncompiled
     def vectors(self) -> Any:
-        """Return where each neighbour is from its row's particle, by the nearest image.
+        """Return the vector from each row's particle to the nearest image of each neighbour.
 
-        In the unit and type of the positions, shape (pairs, 3), computed in double precision.
+        Shape (pairs, 3), in the unit and type of the positions, computed in double precision.
         """
         vectors = self._each("write_geometry", (3,), self.positions.dtype)
         if (gradients := self._gradients()) is None:
@@ -112,9 +112,9 @@ class Found(Fixed):
 
     @uncompiled
     def distances(self) -> Any:
-        """Return the distance of each pair, in the unit and type of the positions: (pairs,).
+        """Return the distance of each pair: shape (pairs,), in the unit and type of the positions.
 
-        Where it is 0, so is its gradient.
+        The gradient of a zero distance is defined as 0.
         """
         distances = self._each("write_geometry", (), self.positions.dtype)
         if (gradients := self._gradients()) is None:
@@ -122,19 +122,19 @@ class Found(Fixed):
         return gradients.Distances.apply(self.vectors(), distances)
 
     def _gradients(self) -> Any:
-        """Return what follows derivatives, where a gradient is asked for."""
+        """Return the module with the autograd functions; None if no gradient is required."""
         if not getattr(self._source, "requires_grad", False):
-            return None  # as nearly all arrays
+            return None  # the usual case
         from gpubench.neighbours import gradients  # needs PyTorch
 
         return gradients
 
     @uncompiled
     def check(self) -> Found:
-        """Wait, and raise UserError for what a search with a `capacity` met since the last check.
+        """Wait, and raise UserError for errors of searches with a `capacity` since the last check.
 
-        That is a position that is not finite, one outside an axis that does not repeat, or more
-        pairs than there was room for. Returns itself.
+        The errors: a position that is not finite, a position outside the box along an axis that is
+        not periodic, more pairs than the capacity. Returns self.
         """
         with self.arrays.lock, self.arrays.on_stream():
             most = self.plan.require_sound()
@@ -144,17 +144,17 @@ class Found(Fixed):
         return self
 
     def suits(self, arrays: Arrays, particles: int, in_cells: bool) -> bool:
-        """Say whether a search of so many particles in such arrays can write into these."""
+        """Whether a search with these properties can reuse this result's arrays."""
         is_alike = (self.plan.particles, self.rows.ids is not None) == (particles, in_cells)
         return self.arrays.device is arrays.device and is_alike
 
     def at(self, positions: Any, given: Any) -> Found:
-        """Return the same list for positions that have moved, on the device."""
+        """Return the same list with new positions, given as a kernel argument."""
         return Found(self.arrays, self.plan, self.rows, positions, self._pairs, given)
 
     @uncompiled
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """Compute something of each pair."""
+        """Run a kernel that writes one item of this shape for each pair."""
         arrays, rows, plan, pairs = self.arrays, self.rows, self.plan, len(self)
         with arrays.lock, arrays.on_stream():
             out = arrays.empty((pairs, *shape), dtype.name)
@@ -169,7 +169,7 @@ class Found(Fixed):
 
 
 def restored(given: Any, box: SearchBox, rows: dict[str, Any]) -> Found:
-    """Return what was found, of arrays that were copied or pickled."""
+    """Rebuild a result from copied or unpickled arrays."""
     arrays = arrays_of(rows["counts"])
     with arrays.lock, arrays.on_stream():
         taken = arrays.take(given)
@@ -181,7 +181,7 @@ def restored(given: Any, box: SearchBox, rows: dict[str, Any]) -> Found:
 
 
 class Kept:
-    """A list that is kept until a particle has moved further than `reach` since it was made."""
+    """A list that stays valid until a particle has moved further than `reach` since the search."""
 
     def __init__(self, found: Found, reach: float) -> None:
         self.found, self._reach2 = found, np.float64(reach) ** 2
@@ -191,7 +191,7 @@ class Kept:
         self._flag, self._kernel = device.empty(1, "int64"), found.plan.kernel("has_moved")
 
     def serves(self, arrays: Arrays, positions: Any) -> bool:
-        """Wait, and say so; a position that is not finite counts as one that moved too far."""
+        """Wait; True if the list is valid for these positions. Non-finite ones make it invalid."""
         device, plan, before = arrays.device, self.found.plan, self._before
         is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
         if arrays is not self.found.arrays or not is_alike:

@@ -1,6 +1,6 @@
-"""Derivatives of vectors and distances in the positions, for tensors of PyTorch.
+"""Derivatives of vectors and distances with respect to positions, for PyTorch tensors.
 
-Imported where PyTorch is: by a tensor that requires a gradient.
+Imported only when a tensor requires a gradient, so PyTorch is available.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import torch
 
 
 class Vectors(torch.autograd.Function):  # type: ignore[misc]
-    """Vectors that were computed, (pairs, 3), of positions, (n, 3) or (n, 4).
+    """Attaches a gradient to precomputed vectors, (pairs, 3), of positions, (n, 3) or (n, 4).
 
-    pairs: the particles of each pair, (pairs, 2). Images are as far away whatever the positions.
+    pairs: the particles of each pair, (pairs, 2). The image shifts are constants.
     """
 
     @staticmethod
@@ -25,7 +25,7 @@ class Vectors(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> tuple[Any, None, None]:
-        """Return the gradient in the positions."""
+        """Return the gradient with respect to the positions."""
         first, second = ctx.saved_tensors[0].unbind(1)
         each = torch.nn.functional.pad(gradient, (0, ctx.shape[1] - 3))
         sums = gradient.new_zeros(ctx.shape).index_add(0, second, each)
@@ -33,7 +33,7 @@ class Vectors(torch.autograd.Function):  # type: ignore[misc]
 
 
 class Distances(torch.autograd.Function):  # type: ignore[misc]
-    """Distances that were computed, (pairs,), of vectors; the gradient at distance 0 is 0."""
+    """Attaches a gradient to precomputed distances, (pairs,); at distance 0 it is 0."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Any, distances: Any) -> Any:
@@ -43,9 +43,9 @@ class Distances(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> tuple[Any, None]:
-        """Return the gradient in the vectors."""
+        """Return the gradient with respect to the vectors."""
         (vectors,) = ctx.saved_tensors
-        way = vectors.double()  # whose squares do not vanish
+        way = vectors.double()  # so that squares do not underflow
         length = torch.linalg.vector_norm(way, dim=1, keepdim=True)
         is_zero = length == 0
         unit = (way / length.masked_fill(is_zero, 1)).masked_fill(is_zero, 0)

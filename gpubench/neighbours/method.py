@@ -1,4 +1,4 @@
-"""Which search a neighbour list is made by: a name, or what was measured on this kind of device."""
+"""Choice of the search behind a neighbour list: by name, or from measurements on like devices."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 PREFIX = "search-"
 TASK = "list"
-DEFAULT = "counting-sort"  # needs no compiler but that of its kernels, whatever the device
+DEFAULT = "counting-sort"  # runs on every device without further dependencies
 
 
 @cache
 def methods() -> dict[str, type[CellSearch]]:
-    """Return our searches that list neighbours over cells, by the names that users give.
+    """Return our cell-based searches that list neighbours, by the names that users pass.
 
-    Not those over a library's sort, which brings its own arrays and streams.
+    Searches built on a library's sort are excluded: the library brings its own arrays and streams.
     """
-    # The registry would import every algorithm, which takes most of a first call from the cache.
+    # Not from the registry: it imports every algorithm, which would dominate the first call.
     searches = classes_in(cell_search, CellSearch)
     return {each.name.removeprefix(PREFIX): each for each in searches if TASK in each.forms}
 
@@ -36,10 +36,10 @@ def methods() -> dict[str, type[CellSearch]]:
 def chosen(
     method: str, device: Device, particles: int, grid: Grid, needs_sorted: bool
 ) -> tuple[type[CellSearch], str]:
-    """Return the search to take, and why.
+    """Return the search to use, and the reason.
 
-    method: a name, or `auto` for what the evidence says of a device. needs_sorted: whether only
-    those over sorted cells will do.
+    method: a name, or `auto` to choose from the measurements on a device. needs_sorted: whether
+    the search must use sorted cells, not linked lists.
     """
     known = methods()
     if method != "auto":
@@ -55,8 +55,8 @@ def chosen(
 
 @cache
 def _chooser(backend: str) -> Chooser | None:
-    """Return what answers from the results of a back end, or None where there are none."""
-    from gpubench.choose.chooser import chooser_for  # for `auto` alone
+    """Return the chooser for the results of a backend, or None if there are none."""
+    from gpubench.choose.chooser import chooser_for  # only `auto` needs it
 
     try:
         return chooser_for(TASK, PYTHON, [], backend)
@@ -65,11 +65,11 @@ def _chooser(backend: str) -> Chooser | None:
 
 
 def _measured(device: Device, particles: int, grid: Grid) -> tuple[list[str], str]:
-    """Return methods, the fastest by the evidence first, and what the evidence is."""
+    """Return the measured methods, fastest first, and a description of the measurements."""
     none = f"nothing was measured nearby through {device.backend}"
     if (chooser := _chooser(device.backend)) is None:
         return [], none
-    particles = max(1, particles)  # nothing was measured of none
+    particles = max(1, particles)  # there are no measurements with 0 particles
     question = Question(particles, particles / grid.count, task=TASK, called_from=PYTHON)
     answer = chooser.choose(question, with_changes=False)
     if answer.best is None:

@@ -1,4 +1,4 @@
-"""A search made for one device, number of particles, type of positions and box."""
+"""A search prepared for one device, number of particles, type of positions and box."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ BLOCK = 256
 class ResultArrays:
     """Arrays of a result, on the device.
 
-    counts: int32, (n,). offsets: int64, (n + 1,). neighbours: int32. ids: int32, (n,), the particle
-    of each row and the one that a neighbour is, or None where these are particles themselves.
-    given: those that the user has, where they show what is written later.
+    counts: int32, (n,). offsets: int64, (n + 1,). neighbours: int32. ids: int32, (n,), maps row
+    numbers, which `neighbours` also contains, to particles; None if row r is particle r.
+    given: arrays already returned to the user; reused if later kernel writes show in them.
     """
 
     counts: Any
@@ -39,9 +39,9 @@ class ResultArrays:
 
 
 class PairKernels:
-    """Kernels that compute something of pairs of particles.
+    """Kernels that compute a quantity for each pair of particles.
 
-    positions: an array like those that will be given. box: what repeats. capacity: see `Plan`.
+    positions: an array with the shape and type of those to come. capacity: see `Plan`.
     """
 
     capacity: int | None = None
@@ -56,21 +56,20 @@ class PairKernels:
 
     @cached_property
     def numbers(self) -> Any:
-        """The numbers of the particles, int32, on the device."""
+        """The particle numbers 0 to n - 1, int32, on the device."""
         return self._device.upload(np.arange(self.particles, dtype=np.int32))
 
     def require_sound(self) -> int:
-        """Return 0, as when all that was searched has been looked at."""
+        """Return 0: there is no pending search to check."""
         return 0
 
 
 class Plan(PairKernels):
     """Buffers and kernels of a search.
 
-    method: the class of the search. box, grid: what repeats, and its cells. cutoff: with the skin.
-    half: whether each pair is listed once. in_cells: whether rows, and neighbours, are numbered in
-    cell order. capacity: room for neighbours; with it `require_sound` returns the most pairs of
-    several searches, without it lists have the room that they need.
+    method: the class of the search. grid: the cells of the box. cutoff: including the skin.
+    half: whether each pair is listed once. in_cells: whether rows and neighbours are numbered in
+    cell order. capacity: fixed size of the neighbour array; None allocates it for each search.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class Plan(PairKernels):
         self._counting: Any = None
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
         self._grid = device.upload(self._cells.grid.packed().view("uint8"))
-        # What keeps the most is looked at seldom, perhaps when other searches have been queued.
+        # With a capacity, the status is read rarely and may cover several queued searches.
         self.status = device.status(3) if capacity is None else device.empty(3, "int64")
         device.fill(self.status, 0)
         self._place = self.kernel("place", CELLS=int(self._cells.reads_cells))
@@ -106,16 +105,16 @@ class Plan(PairKernels):
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]
         self._layout = Layout(*sizes, *[(n, "int32")] * in_cells)
         if in_cells:
-            self.numbers  # noqa: B018  # made now: nothing is allocated while launches are noted
+            self.numbers  # noqa: B018  # allocate now: not allowed while launches are recorded
         self._replays: dict[str, Callable[..., None]] = {}
         if self._replayed("_count", 3):
-            self._replayed("_fill", 3)  # which reads what that count has noted
+            self._replayed("_fill", 3)  # reads results of the recorded count
         self._replayed("_list", 4)
 
     def _replayed(self, name: str, arrays: int) -> bool:
-        """Say whether a method's launches can be replayed; then `_queue` does that."""
+        """Record a method's launches, for `_queue` to replay; False if the device cannot."""
         replay = self._device.replayed(work := getattr(self, name), arrays)
-        if replay != work:  # a method of this plan would hold it
+        if replay != work:  # a bound method would make a reference cycle
             self._replays[name] = replay
         return name in self._replays
 
@@ -123,9 +122,9 @@ class Plan(PairKernels):
         (self._replays.get(name) or getattr(self, name))(*arrays)
 
     def count_only(self, positions: Any, counts: Any) -> None:
-        """Queue cells and counts, by particle."""
+        """Queue the cell build and the neighbour counts, indexed by particle."""
         if self._counting is None:
-            self._counting = self._query_of(lists=False)  # marks nothing for a list
+            self._counting = self._query_of(lists=False)  # writes no marks for a later fill
             self._replayed("_count_only", 2)
         self._queue("_count_only", positions, counts)
 
@@ -135,14 +134,14 @@ class Plan(PairKernels):
         self._counting.count(self._read)
 
     def rows(self, arrays: Arrays) -> ResultArrays:
-        """Allocate the arrays of a result."""
+        """Allocate all arrays of a result."""
         return ResultArrays(*arrays.empty_each(self._layout))
 
     def search(self, arrays: Arrays, positions: Any, rows: ResultArrays) -> int | None:
-        """Queue a search, and return how many pairs it found.
+        """Queue a search, and return the number of pairs.
 
-        With a capacity it lists as many as there is room for, does not wait, and returns None.
-        Otherwise it makes the room; see `require_sound`.
+        With a capacity, it does not wait, drops pairs beyond the capacity and returns None.
+        Otherwise it waits for the count and allocates the neighbour array; see `require_sound`.
         """
         pairs = None
         if self.capacity is None:
@@ -175,7 +174,7 @@ class Plan(PairKernels):
         self._query.fill(self._read)
 
     def _build(self, positions: Any, query: CellQuery) -> None:
-        """Queue the cells, and what a query reads of them."""
+        """Queue the cell build, and collect the arrays that the query reads."""
         self._place(
             self._blocks, BLOCK, given=positions, box=self.packed_box, grid=self._grid,
             particles=self.particles, positions=self._placed, cell_of=self._cell_of,
@@ -187,9 +186,9 @@ class Plan(PairKernels):
         self._read = query.arrays(cells, self._placed)
 
     def require_sound(self) -> int:
-        """Wait; return the pairs of the last search, or the most since the last call.
+        """Wait; return the pairs of the last search or, with a capacity, the maximum so far.
 
-        Raises UserError for a particle that could not be placed. Either is forgotten.
+        Raises UserError for a position that is not finite or not in the box. Resets both.
         """
         status: list[int] = self._device.download(self.status).tolist()
         not_finite, outside, most = status

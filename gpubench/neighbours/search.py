@@ -22,43 +22,43 @@ Order = Literal["input", "cells"]
 
 
 class NeighbourList(Fixed):
-    """Lists all pairs of particles that are nearer than a cutoff.
+    """Lists all pairs of particles within a cutoff.
 
     cutoff: in the unit of the positions. box: three edges, or None for open space. periodic:
-        whether the box repeats, for all axes or for each. low: the lower corner of the box.
-    half: list each pair once, in either of its rows; by default twice. order: number rows by
-        particle ("input"), or in the order of the cells ("cells"), which `Found.ids` gives.
-    skin: list pairs nearer than cutoff + skin, so that `update` need not search each time.
-    capacity: room for so many neighbours; then a search does not wait for the device, and a CUDA
-        graph can hold it (with `out`), and `Found.check` says what went wrong. By default the room
-        is what the search finds, and what is wrong is raised at once.
-    method: how particles are sorted into cells, or "auto": what was measured to be the fastest.
+        whether the box is periodic, for all axes or per axis. low: the lower corner of the box.
+    half: list each pair once, in the row of either particle; by default in both. order: number
+        rows by particle ("input") or in cell order ("cells"; `Found.ids` maps rows to particles).
+    skin: list pairs within cutoff + skin, so that `update` can reuse the list.
+    capacity: fixed size of the neighbour array. A search then does not wait for the device, can be
+        captured in a CUDA graph (with `out`), and reports errors in `Found.check`. By default the
+        array is allocated to fit, and errors are raised immediately.
+    method: how particles are sorted into cells, or "auto" for the fastest one measured.
 
-    Positions have the shape (n, 3) or (n, 4), where the fourth number is ignored, and the type
-    float32 or float64. Along axes that repeat they may lie anywhere. They are shifted into the box
-    in double precision and searched in single precision: every pair nearer than the cutoff by more
-    than `bound` is listed, and none further by more. Where the bound is more than 10^-3 of the
-    cutoff, a box that is given raises a warning, and one that is measured, in open space, an error.
-    A `skin` longer than the bound helps: all pairs nearer than the cutoff are listed then.
+    Positions have shape (n, 3) or (n, 4), where the fourth number is ignored, and type float32 or
+    float64. Along periodic axes they may lie anywhere. They are wrapped into the box in double
+    precision and searched in single precision: pairs whose distance differs from the cutoff by
+    less than `bound` may be misclassified, all others are exact. If the bound exceeds 10^-3 of the
+    cutoff, a box passed by the user causes a warning; in open space it is an error. A `skin`
+    longer than the bound guarantees that all pairs within the cutoff are listed.
 
-    Arrays in host memory (NumPy, PyTorch) are searched on a CPU through OpenCL; CUDA arrays (CuPy,
-    PyTorch, whatever has DLPack or __cuda_array_interface__) where they are, on the current stream.
-    Neither is copied where it is contiguous. Answers come in the kind of array that was given.
+    Host arrays (NumPy, PyTorch) are searched on a CPU through OpenCL; CUDA arrays (CuPy, PyTorch,
+    anything with DLPack or __cuda_array_interface__) on their own GPU, on the current stream.
+    Contiguous arrays are not copied. Results are the same kind of array as the positions.
 
-    Threads may share one object: they take turns. Copies and pickles search for themselves, also in
-    other processes. Nothing of it can be set: make another.
+    Threads may share an object; a lock serialises their calls. Copies and unpickled objects work
+    independently, also in other processes. Attributes are read-only.
 
-    Raises UserError for what is wrong, DeviceUnavailable where what it needs is not installed.
+    Raises UserError for invalid input, DeviceUnavailable if a required package is missing.
     """
 
     cutoff: float
     skin: float
     reach: float
-    """The sum of the two."""
+    """cutoff + skin."""
     chosen: str
-    """Which method the last search took, and why."""
+    """The method that the last search used, and the reason."""
     searches: int
-    """How many searches were made; `update` saves some."""
+    """The number of searches so far; an `update` that reuses the list does not count."""
 
     def __init__(
         self,
@@ -92,14 +92,14 @@ class NeighbourList(Fixed):
             warnings.warn(why, stacklevel=2)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_plan": None, "_last": None}  # of this process and its device
+        return vars(self) | {"_plan": None, "_last": None}  # both hold device memory
 
     @uncompiled
     def __call__(self, positions: Any, out: Found | None = None) -> Found:
         """List the neighbours of these particles.
 
-        out: a result of an earlier search of as many particles, whose arrays are written anew;
-            only with a capacity.
+        out: the result of an earlier search of the same number of particles, whose arrays are
+            overwritten; only with a capacity.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
@@ -107,11 +107,11 @@ class NeighbourList(Fixed):
 
     @uncompiled
     def count(self, positions: Any, out: Any = None) -> Any:
-        """Return how many neighbours each particle has: int32, shape (n,).
+        """Return the number of neighbours of each particle: int32, shape (n,).
 
-        The same as `Found.counts`, but makes no list; row i is particle i, whatever `order` is.
-        out: what an earlier count of as many particles returned, to be overwritten. If the list
-            also has a capacity, nothing is allocated and the host does not wait.
+        Like `Found.counts`, but without making a list, and always in the order of the input.
+        out: the array from an earlier count of the same number of particles, to overwrite. With a
+            capacity as well, nothing is allocated and the host does not wait.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
@@ -125,7 +125,7 @@ class NeighbourList(Fixed):
             return out if out is not None and arrays.gives_once else arrays.give(counts)
 
     def _counts_in(self, out: Any, arrays: Arrays, n: int) -> Any:
-        """Return what kernels write of the array of an earlier count."""
+        """Return the user's `out` as a kernel argument; UserError if it does not fit."""
         if isinstance(out, arrays.given) and arrays_of(out) is arrays and is_writable(out):
             counts = arrays.view(out)
             if (counts.shape, counts.dtype) == ((n,), np.int32):
@@ -134,9 +134,9 @@ class NeighbourList(Fixed):
 
     @uncompiled
     def update(self, positions: Any) -> Found:
-        """Return the neighbours as of the last search, unless a particle moved by half the skin.
+        """Reuse the last list, or search again if a particle has moved by half the skin.
 
-        Then it searches again; otherwise the list holds all pairs nearer than the cutoff.
+        Either way the list contains all pairs within the cutoff.
         """
         if not self.skin:
             raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
@@ -151,9 +151,9 @@ class NeighbourList(Fixed):
             return found
 
     def bound(self, box: Any = None) -> float:
-        """Return how near the cutoff rounding may put a pair on the wrong side of it.
+        """Return the rounding bound: pairs this close to the cutoff may be misclassified.
 
-        box: its edges, if the list has no box of its own; by default those of the last search.
+        box: edges of a box, allowed only in open space; by default the box of the last search.
         """
         if box is not None and self._given is not None:
             raise UserError("bound takes no box where the list has one of its own")
@@ -168,7 +168,7 @@ class NeighbourList(Fixed):
         return own.bound(self.reach)
 
     def _noted(self, taken: Any) -> int:
-        """Count a search; return its particles."""
+        """Increment `searches`; return the number of particles."""
         vars(self)["searches"] += 1
         particles: int = taken.shape[0]
         return particles
@@ -187,11 +187,11 @@ class NeighbourList(Fixed):
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
-        """Return the plan of the last search where it fits, else a new one."""
+        """Return the plan of the last search if it fits, otherwise a new plan."""
         box = self._box(arrays, taken)
         key = (arrays.device, taken.dtype, taken.shape, box)
         if self._plan is None or self._plan[0] != key:
-            self._plan = None  # its memory goes first
+            self._plan = None  # free its memory first
             n, grid = taken.shape[0], box.grid(taken.shape[0], self.reach)
             needs_sorted = self._half or self._in_cells
             search, why = chosen(self._method, arrays.device, n, grid, needs_sorted)

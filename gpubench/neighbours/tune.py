@@ -33,16 +33,16 @@ from gpubench.studies import runner
 from gpubench.studies.study import Subject, Sweep, parse_study
 
 RESULTS = Path("results/local")
-SKINS = (0.0, 0.1, 0.2, 0.3, 0.5)  # in cutoffs
-ALL_PAIRS_LIMIT = 2**16  # particles; above, a test of all pairs outlasts all other searches
-HOST_LIMIT = 2**17  # particles; above, a search on the host outlasts all those on a GPU
-MOST_OVER_FASTEST = 4.0  # what takes longer costs most of the time, and will not be chosen
-DEVICE_SECONDS = 20.0  # of all samples together, at most half a second of one search
-TIMED_SECONDS = 0.5
-# What else takes time: to look at the machine; of each search, to make it of code in the cache; and
-# to launch and to check it, as often as one thread of the host finds all pairs.
+SKINS = (0.0, 0.1, 0.2, 0.3, 0.5)  # fractions of the cutoff
+ALL_PAIRS_LIMIT = 2**16  # particles; above it, testing all pairs is slower than any other search
+HOST_LIMIT = 2**17  # particles; above it, searches on the host are slower than any on a GPU
+MOST_OVER_FASTEST = 4.0  # to save time, searches slower than the fastest by more are left out
+DEVICE_SECONDS = 20.0  # sampling time of all searches together
+TIMED_SECONDS = 0.5  # at most, sampling time of one search
+# Other time: start-up; construction of each search from cached code; and launching and checking
+# each search, in units of the time that one host thread takes to find all pairs.
 BEGUN_SECONDS, MADE_SECONDS, CHECKED_TIMES = 4.0, 0.5, 4
-QUERIES = 100  # that say how long that is
+QUERIES = 100  # particles queried to estimate that time
 TEXT = """\
 title = "Neighbour searches on particles of one's own"
 question = "Which search is fastest on these particles?"
@@ -57,12 +57,12 @@ per_cell = [{inputs.per_cell!r}]
 
 
 class Given(Particles):
-    """Particles that are not drawn but given, with the state before, where there is one."""
+    """The user's particles in place of random ones, with their previous state if known."""
 
     inputs: ParticleSet
 
     def __init__(self, inputs: ParticleSet) -> None:
-        # The hash keeps other particles from being pooled with these.
+        # The hash prevents pooling with results for other particles.
         super().__init__(
             inputs.particles, inputs.per_cell, f"given-{inputs.hash[:8]}", "given",
             moved=inputs.moved, destination=None if inputs.before is None else "given",
@@ -70,20 +70,20 @@ class Given(Particles):
         vars(self).update(inputs=inputs, grid=inputs.grid)
 
     def __post_init__(self) -> None:
-        """Check nothing: no move is drawn."""
+        """Skip the base class's checks, which are for random moves."""
 
     def make(self, seed: int) -> ParticleSet:
-        """Return the particles, whatever the seed."""
+        """Return the particles; the seed is ignored."""
         return self.inputs
 
 
 @dataclass(frozen=True)
 class Skin:
-    """What a skin is worth on a trajectory.
+    """The benefit of a skin on a trajectory.
 
-    skin: in the unit of the positions. frames: how many frames a list serves on average.
-    outlasts: whether the first list served all frames, so that `frames` is a lower bound.
-    list_ms: measured time to list the neighbours up to cutoff plus skin; None if not measured.
+    skin: in the unit of the positions. frames: average number of frames for which a list is valid.
+    outlasts: whether the first list was valid for all frames, so `frames` is a lower bound.
+    list_ms: measured time to list the neighbours within cutoff + skin; None if not measured.
     """
 
     skin: float
@@ -93,20 +93,20 @@ class Skin:
 
     @property
     def ms_per_frame(self) -> float | None:
-        """The estimated time spent on lists per frame, without the reading of longer lists."""
+        """Estimated time per frame to make lists, excluding the cost of reading longer lists."""
         return None if self.list_ms is None else self.list_ms / self.frames
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of tuning.
+    """The result of tuning.
 
-    ranked: the searches that did the task, fastest first; those without a rank have a reason.
+    ranked: the searches, fastest first; those without a rank have a reason.
     path: the results file.
-    code: the line to write; None where NeighbourList has none of the methods that ran.
-    updates: of a trajectory, updates and rebuilds between its last two frames, ranked.
+    code: the line of Python to use; None if no method of NeighbourList was ranked.
+    updates: for a trajectory, updates and rebuilds between its last two frames, ranked.
     moved_share: the mean fraction of particles that change cells from frame to frame.
-    skins: what a skin is worth; the first is none.
+    skins: the benefit of each skin; the first skin is 0.
     """
 
     ranked: list[Ranked]
@@ -118,7 +118,7 @@ class Tuned:
 
     @property
     def is_sound(self) -> bool:
-        """Whether some search was timed and none was wrong or failed."""
+        """Whether at least one search was timed, and none was wrong or failed."""
         done = self.ranked + self.updates
         bad = any(each.measurement.record.status in ("wrong", "failed") for each in done)
         return bool(self.ranked) and self.ranked[0].by_device_time is not None and not bad
@@ -136,19 +136,18 @@ def tune(
     out: str | Path = RESULTS,
     budget: Budget | None = None,
 ) -> Tuned:
-    """Time all searches that can do a task on these particles, and rank them.
+    """Time all searches that support a task on these particles, and rank them.
 
     positions: shape (particles, 3), or (frames, particles, 3) for a trajectory; or the path of a
         `.npy`, `.gsd`, `.xyz`, `.extxyz` or `.xyz.gz` file. cutoff, box, low: in the unit of the
         positions.
-    periodic: along which axes the box repeats; None: those that the file names, else none. Where
-        some do, a box that is not given is that of the file, whose edges a given one must have
-        along them; else it is one around the particles. low defaults to the corner of the file's
-        box, else to the origin.
-    task: `build`, `count`, `ten-counts` or `list`. budget: of each search; default: 20 s over all.
-    Each answer is checked against the oracle before and after timing. The records are stored in
-    `out`, as those of `gpubench run`, under the study `tune`. Raises UserError for bad arguments,
-    DeviceUnavailable where the device is not there.
+    periodic: which axes are periodic; by default those of the file, otherwise none. If any is, the
+        box defaults to the file's, and must agree with it along periodic axes. Otherwise the box
+        defaults to one around the particles. low defaults to the file's corner, or the origin.
+    task: `build`, `count`, `ten-counts` or `list`. budget: per search; default: 20 s in total.
+    Each answer is checked against the oracle before and after timing. The results are stored in
+    `out` like those of `gpubench run`, under the study `tune`. Raises UserError for invalid
+    arguments, DeviceUnavailable if the device is not available.
     """
     if task not in TASKS or task == "update":
         known = ", ".join(name for name in TASKS if name != "update")
@@ -172,7 +171,7 @@ def tune(
         if len(states) > 1 and task == "list":
             wider = moments.wider(cutoff, skins)
             ours = [each for each in subjects if each.algorithm.removeprefix(PREFIX) in methods()]
-            for skin, each in wider.items():  # without one it is the last frame, which is there
+            for skin, each in wider.items():  # for skin 0, `sweeps` has it already: the last frame
                 sweeps.setdefault(each.distribution, _sweep(f"skin-{skin:g}", each, ours))
         seconds = _seconds([*sweeps.values()], cutoff)
         say(
@@ -200,7 +199,7 @@ def _box(
     low: Triple | None,
     periodic: bool | tuple[bool, bool, bool] | None,
 ) -> SearchBox | None:
-    """Return the box that the arguments of `tune` and the file describe; None in open space."""
+    """Return the box described by the arguments of `tune` and the file; None for open space."""
     repeats = (frames.periodic or False) if periodic is None else periodic
     edges = frames.box if box is None and np.any(repeats) else box
     if edges is None and (low is not None or np.any(repeats)):
@@ -223,16 +222,16 @@ def _box(
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """All frames, float64, in the box and the cells that NeighbourList takes.
+    """All frames, float64, with the same box and cells as in NeighbourList.
 
-    given: the box; None in open space.
+    given: the box; None for open space.
     """
 
     frames: Sequence[NDArray[np.float64]]
     given: SearchBox | None
 
     def placed(self, reach: float, which: slice = slice(None)) -> list[ParticleSet]:
-        """Return some of them in cells for a cutoff, or for cutoff and skin."""
+        """Return the selected frames with cells for `reach`: the cutoff, or cutoff + skin."""
         if not (math.isfinite(reach) and reach > 0):
             raise UserError(f"the cutoff must be positive and finite, not {reach}")
         box = self.given or box_around(*self._ends, reach)
@@ -250,7 +249,7 @@ class _Moments:
         return np.min(lows, axis=0), np.max(highs, axis=0)
 
     def wider(self, cutoff: float, skins: Sequence[float]) -> dict[float, Given]:
-        """Return the last frame in cells for each skin that the box can have."""
+        """Return the last frame with cells for each skin; leave out skins too long for the box."""
         found = {}
         for skin in skins:
             with suppress(UserError):
@@ -259,7 +258,7 @@ class _Moments:
 
 
 def _subjects(task: str, device: Device) -> list[Subject]:
-    """Return every search of the registry in every form that does the task on a device."""
+    """Return every registered search, in every variant that supports the task on a device."""
     found = []
     for name, cls in registry.algorithms().items():
         if not issubclass(cls, NeighbourSearch):
@@ -277,7 +276,7 @@ def _sweep(name: str, given: Given, subjects: Sequence[Subject]) -> Sweep:
 
 
 def _seconds(sweeps: Sequence[Sweep], cutoff: float) -> float:
-    """Estimate how long measuring takes, from how long this host takes for some particles."""
+    """Estimate the duration of all measurements from a few timed queries on the host."""
     from scipy.spatial import cKDTree  # slow to import
 
     (first,) = sweeps[0].axes["inputs"]
@@ -294,7 +293,7 @@ def _seconds(sweeps: Sequence[Sweep], cutoff: float) -> float:
 def _measured(
     sweeps: Sequence[Sweep], device: Device, out: Path, budget: Budget | None
 ) -> tuple[Path, dict[str, list[Ranked]]]:
-    """Measure all sweeps anew; return the results file, and ranks on each input by its name."""
+    """Measure all sweeps; return the results file, and the ranking for each named input."""
     (first,), subject = sweeps[0].axes["inputs"], sweeps[0].subjects[0]
     seconds = min(TIMED_SECONDS, DEVICE_SECONDS / sum(len(sweep.subjects) for sweep in sweeps))
     study = replace(
@@ -312,18 +311,18 @@ def _measured(
 
 
 def _method(each: Ranked) -> str | None:
-    """Return the method of NeighbourList that was measured, if it is one."""
+    """Return the name of the measured NeighbourList method; None for any other search."""
     name = each.measurement.record.algorithm.removeprefix(PREFIX)
     return name if name in methods() else None
 
 
 def _fastest(ranked: Sequence[Ranked]) -> Ranked | None:
-    """Return the fastest that is a method of NeighbourList."""
+    """Return the fastest measured method of NeighbourList; None if there is none."""
     return next((each for each in ranked if each.by_device_time and _method(each)), None)
 
 
 def _code(ranked: Sequence[Ranked], cutoff: float, given: SearchBox | None) -> str | None:
-    """Return the line that makes a list by the fastest method that NeighbourList has."""
+    """Return the line of Python that creates a NeighbourList with its fastest method."""
     if (best := _fastest(ranked)) is None:
         return None
     box = ""
@@ -336,7 +335,7 @@ def _code(ranked: Sequence[Ranked], cutoff: float, given: SearchBox | None) -> s
 
 
 def _skin(states: Sequence[ParticleSet], skin: float, best: Ranked | None) -> Skin:
-    """Return how many frames a list serves: until a particle has moved by half the skin."""
+    """Evaluate a skin: a list is valid until a particle has moved by half the skin."""
     lists, built = 1, states[0]
     for state in states[1:]:
         if not skin or _longest_move(built, state) > skin / 2:
@@ -346,7 +345,7 @@ def _skin(states: Sequence[ParticleSet], skin: float, best: Ranked | None) -> Sk
 
 
 def _longest_move(before: ParticleSet, after: ParticleSet) -> float:
-    """Return the largest displacement, by the nearest image along periodic axes."""
+    """Return the largest displacement of a particle; nearest image along periodic axes."""
     way = after.positions[:, :3].astype(np.float64) - before.positions[:, :3]
     size = np.asarray(after.grid.size)
     way -= np.where(after.grid.periodic, np.round(way / size) * size, 0.0)

@@ -1,1 +1,1 @@
-"""`gpubench export`: the source of a search, to take into other code."""
+"""`gpubench export`: write the source of a search, for use in other code."""

@@ -29,9 +29,9 @@ def write(
 ) -> list[Path]:
     """Write the source of a search that counts and lists; return the paths of the files.
 
-    periodic: the periodic axes, such as "xz". neighbours: roughly how many a particle has; it sets
-    the length of cells and how many candidates get a marker bit. Raises UserError for a search or
-    task that cannot be exported, and if the folder already has one of the files.
+    periodic: the periodic axes, such as "xz". neighbours: approximate number per particle, used to
+    tune the cell size and the number of candidates with a marker bit. Raises UserError for a search
+    or task that cannot be exported, and if the folder already has one of the files.
     """
     if (search, task) != (SEARCH, TASK):
         raise UserError(f"only {SEARCH} --task {TASK} can be exported, not {search} --task {task}")
@@ -50,10 +50,10 @@ def write(
 
 
 def _texts(periodic: str, neighbours: float) -> list[str]:
-    """Return what the files hold."""
-    in_cube = neighbours / (4 / 3 * math.pi)  # whose edge is the cutoff
+    """Return the contents of the files, in the order of FILES."""
+    in_cube = neighbours / (4 / 3 * math.pi)  # particles in a cube with the cutoff as its edge
     parts = max(1, min(round(in_cube), MOST_PARTS))
-    # Cells are about a tenth longer than the cutoff.
+    # The factor 1.1: cells are on average about 10 % longer than the cutoff.
     words = cell_query.words_for(1.1 * (2 + 1 / parts) * in_cube, bool(periodic))
     constants = {
         "PERIODIC": int(bool(periodic)), "PARTS": parts, "WORDS": words,
@@ -61,7 +61,7 @@ def _texts(periodic: str, neighbours: float) -> list[str]:
         "SCAN_BLOCK": scan.BLOCK, "SCAN_ITEMS": scan.ITEMS,
         "QUERY_BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.LIST_STEP,
     }  # fmt: skip
-    # A checkout has its licence beside the package.
+    # In a checkout, the licence is beside the package, not inside it.
     licences = [folder / "LICENSE" for folder in (PACKAGE, PACKAGE.parent)]
     licence = next(path for path in licences if path.exists()).read_text(encoding="utf-8")
     said = {

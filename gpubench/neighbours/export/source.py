@@ -1,4 +1,4 @@
-"""Kernels as plain CUDA C++: the variants that macros choose are resolved, the rest stays."""
+"""Conversion of kernels to plain CUDA C++: conditional compilation is resolved, the rest kept."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|else|endif)\b(.*)")
 
 
 def resolved(text: str, constants: Constants) -> str:
-    """Return a source with only those parts that conditions over the constants keep.
+    """Evaluate the preprocessor conditions in a source, and return the lines that they keep.
 
-    A name that is not among them counts as not defined.
+    Names that are not in `constants` count as undefined.
     """
     kept: list[str] = []
     holds: list[bool] = []  # of each open condition
@@ -33,7 +33,7 @@ def resolved(text: str, constants: Constants) -> str:
 
 
 def _holds(word: str, condition: str, known: Constants) -> bool:
-    """Evaluate a preprocessor's condition, behind `if`, `ifdef` or `ifndef`."""
+    """Evaluate the condition of an `#if`, `#ifdef` or `#ifndef`."""
     text = condition.partition("/*")[0].strip()
     if word != "if":
         return (text in known) == (word == "ifdef")
@@ -43,11 +43,11 @@ def _holds(word: str, condition: str, known: Constants) -> bool:
     return bool(eval(text, {"__builtins__": {}}))
 
 
-CHOSEN = {"__CUDACC__": 1, "FROM_POSITIONS": 1, "STAGED": 1}  # by nvcc and the harness
+CHOSEN = {"__CUDACC__": 1, "FROM_POSITIONS": 1, "STAGED": 1}  # defined by nvcc and the harness
 
 
 def with_kernels(text: str, constants: Constants) -> str:
-    """Return a template with the files that it includes, and the ends of their macros."""
+    """Return a template with its included files inserted, and #undef for all their macros."""
     constants = {**CHOSEN, **constants}
     text = re.sub(r'#include "(.+)"\n', lambda found: _body(found[1], constants), text)
     macros = dict.fromkeys(re.findall(r"^#define (?!GPUBENCH)(\w+)", text, re.MULTILINE))
@@ -56,7 +56,7 @@ def with_kernels(text: str, constants: Constants) -> str:
 
 
 def _body(file: str, constants: Constants) -> str:
-    """Return one file, resolved, without inclusions, guards and words of the dialect."""
+    """Return one file, resolved, without includes, guards and the macros GLOBAL and LOCAL."""
     text = resolved((kernel_folder() / file).read_text(encoding="utf-8"), constants)
     text = re.sub(r"^#(include .*|define (GPUBENCH_\w+|GLOBAL|LOCAL))\n", "", text, flags=re.M)
     text = text.replace("/* Address spaces of pointers, which CUDA infers. */\n", "")
