@@ -72,7 +72,7 @@ class InputAxes:
 class MeasurementRow:
     """A row of the frame: each column is an attribute, see `evidence.frame`.
 
-    ranks: at least 1 for a simulation. modes: this row and others of its subject and input, by mode.
+    ranks: at least 1 for a simulation. modes: all rows of this subject and input, by mode.
     """
 
     if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def span(values: Sequence[float]) -> str:
 
 
 def ratio(value: float) -> str:
-    """Format a factor with a multiplication sign: 1.90 ×."""
+    """Format a factor as 1.90 followed by a multiplication sign."""
     return f"{significant(value)}\N{MULTIPLICATION SIGN}"
 
 
