@@ -90,7 +90,7 @@ class Answer:
 
     @property
     def verdict(self) -> str:
-        """`declined`, `cannot tell` (tied, unrivalled, or evidence for another box), or `chosen`."""
+        """`declined`, `cannot tell` (a tie, no rival, or evidence for another box), or `chosen`."""
         if self.best is None:
             return "declined"
         return "cannot tell" if self.tied or not self.margins or self.reason else "chosen"

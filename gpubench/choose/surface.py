@@ -65,8 +65,8 @@ def corners(
 
     If several simplices fit, as on a grid, it has as many preferred corners as possible.
 
-    points: float64, shape (n, axes). at: query points, float64, shape (m, axes). exist: the points to
-    use in each case for each query, shape (cases, 1 or m, n). preferred: shape (cases, n).
+    points: float64, shape (n, axes). at: query points, float64, shape (m, axes). exist: mask of the
+    points to use for each query, in each case, shape (cases, 1 or m, n). preferred: (cases, n).
 
     Returns indices and weights, both of shape (cases, m, axes + 1). Weights are 0 for unused
     corners, and for query points outside the convex hull.

@@ -202,7 +202,7 @@ def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
         watch.tell(text)
     for descriptor in (1, 2):
         watch.wait_until_read(descriptor)
-    # The error is reported: suppress MPI's own message about the abort.
+    # The error has been reported: suppress MPI's own message about the abort.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ranks.comm.Abort(status)
     os._exit(status)  # MPICH's MPI_Abort may return before the launcher acts on it
@@ -263,13 +263,13 @@ class Watcher:
     def join(self) -> None:
         """Report that all ranks of the run have started; return once this has been read.
 
-        Anything read before a rank dies leaves the order of deaths unambiguous.
+        If this was read before a rank dies, the order of deaths is unambiguous.
         """
         self._tell({"joined": True})
         self._is_answered()
 
     def say(self, text: str) -> bool:
-        """Ask the watcher to print a text, unless another rank spoke before; False without one.
+        """Ask the watcher to print a text, unless another rank did; False without a watcher.
 
         An empty text prints nothing but silences the other ranks. Waits until the text is read.
         """
@@ -325,7 +325,7 @@ def _introduce(line: socket.socket, about: bytes, address: str, size: int) -> No
     """Introduce this rank to the watcher at an address; start the watcher if there is none.
 
     A new watcher gets `about` before it starts, so that it can name this rank even if it is killed
-    meanwhile. Raises OSError where another rank is about to start it, and where starting fails.
+    meanwhile. Raises OSError if another rank is about to start the watcher, or if that fails.
     """
     try:
         line.connect(address)

@@ -7,7 +7,7 @@ script, outside the ranks' sessions, and imports nothing of the package.
 Ranks send lines of JSON: `{"rank": 1, "process": 4711}` first, which is answered once its socket is
 watched; `{"joined": true}` when all ranks of the run have started, which is answered; `{"say":
 text}`, which is printed unless another rank spoke before, and then answered; `{"done": true}` at a
-normal end. A socket that closes without either of the latter belongs to a rank that was killed or
+normal end. A socket that closes without `say` or `done` belongs to a rank that was killed or
 crashed. Sockets are reported in the order in which they closed: the first is the cause, the others
 were closed by the launcher. If a rank dies right after sending a line, or before this process
 watches it, the order is unknown: the line then names all ranks that are dead at that moment.
@@ -117,7 +117,7 @@ def accepted(listener: socket.socket) -> list[socket.socket]:
 
 
 def death(suspects: list[Watched], size: int, all_began: bool) -> str:
-    """Return the line that names the ranks of which one was the first to die.
+    """Return the line that names the rank that died first, or the suspects.
 
     all_began: whether all ranks are known to have started; if not, another may have died first.
     """

@@ -60,7 +60,7 @@ class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
     comparisons: number of comparisons drawn from the pairs.
     false_alarms: fraction that called a cell slower. cannot_tell: fraction of the others that left
         a cell inconclusive. separate: number of comparisons that share no pair; separate_alarms:
-        their false alarms. pairs_taken: by a whole comparison, median and 95th percentile.
+        those that called a cell slower. pairs_taken: per comparison, median and 95th percentile.
     cells: by name.
     """
 

@@ -70,8 +70,8 @@ def hydrostatic_deviation(
 ) -> float:
     """Return the greatest |p - rho g (H - z)| / (rho g H) over layers; H is the surface height.
 
-    margin: layers nearer than this to floor or surface are left out: there a kernel reaches beyond
-    the fluid. gravity: positive. Raises UserError where too few layers are left.
+    margin: layers nearer than this to floor or surface, where the kernel reaches beyond the fluid,
+    are left out. gravity: positive. Raises UserError where too few layers are left.
     """
     inside = _inside(profile, surface, margin)
     expected = density * gravity * (surface - profile.heights[inside])

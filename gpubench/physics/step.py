@@ -46,8 +46,8 @@ def check_dpd_step(
 
     force: float32 (particles, 4), those of the step, in the order of `after`.
     generator: of the pair noise, see gpubench.physics.noise.
-    Single forces are compared in a region of about SAMPLE particles. A force that only one side of
-    a pair felt shows up anywhere: the sum over all particles is exactly 0.
+    Single forces are compared in a region of about SAMPLE particles. A force applied to one side
+    of a pair only is found anywhere: the sum over all particles must be exactly 0.
     """
     step = int(before["step"])
     compared = _DPDStep(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
@@ -64,7 +64,7 @@ def check_dpd_step(
 class _DPDStep(Between):
     """A comparison with the reference step; the arguments are those of `check_dpd_step`.
 
-    ahead: the fraction of the velocity change by which the drag's velocity is ahead of the new one.
+    ahead: the drag uses the new velocity plus this fraction of the velocity change.
     """
 
     force: NDArray[np.float32]

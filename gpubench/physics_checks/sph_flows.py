@@ -121,8 +121,8 @@ def dam_break(
 ) -> CheckOutcome:
     """Follow the front of a collapsing column, and compare it with experiments.
 
-    depth: of the tank, in column widths. reynolds: of the width and the speed of a fall through the
-    height; it sets the viscosity, which replaces the friction of the floor, as SPH has none here.
+    depth: of the tank, in column widths. reynolds: for the column's width and the speed of a fall
+    from its height; it sets the viscosity, which replaces floor friction, absent from SPH here.
     free: whether to run once more with a fiftieth of the viscosity.
     """
 
@@ -222,7 +222,7 @@ def floating(
 
 
 def _surface(now: Snapshot, pool: SPH, edge: float) -> float:
-    """Return the height of the surface, half a body and two kernel radii away from bodies."""
+    """Return the surface height, measured half a body and two kernel radii away from bodies."""
     fluid = now.positions[now.species == 0]
     far = np.ones(len(fluid), bool)
     for body in _bodies(pool):

@@ -23,7 +23,7 @@ from gpubench.simulate.setup import Setup
 from gpubench.simulate.trajectory import format_of
 from gpubench.workloads.workload import Snapshot, Workload
 
-# Default numbers of each in a run, where no interval is given.
+# Default number of each output per run, if no interval is given.
 OBSERVATIONS, FRAMES, CHECKPOINTS = 10, 50, 10
 ACCOUNT = "simulation.json"
 
@@ -33,7 +33,7 @@ class Outputs:
     """The outputs of a run and their intervals: a number of steps, or None to choose one.
 
     frames: a folder. trajectory, checkpoint: files. None for outputs that are not wanted.
-    renderer: of the frames, see pictures.RENDERERS; None if unspecified.
+    renderer: for the frames, see pictures.RENDERERS; None if unspecified.
     """
 
     frames: Path | None = None
