@@ -29,7 +29,7 @@ from gpubench.workloads.workload import Value
 class Shared(PlaneRows):
     """Mixin that lets ranks share an SPH workload; it precedes the workload in the bases.
 
-    Particles are kept in `held` rows of `places` and `state_columns`; some may have left for another
+    Particles are kept in `held` rows of `places` and `state_columns`; some may be gone to another
     rank. In cell order, the `owned` rows start at row `edge`; the rows before and after hold the
     halo: planes copied from the neighbours below and above.
 

@@ -84,8 +84,8 @@ def moves(
 ) -> list[Move]:
     """Return the moves from slabs by the old bounds to those by the new, in order of planes.
 
-    Each plane is in one move. Rows that a rank keeps are a move from the rank to itself, since their
-    position may change. Moves without rows are left out.
+    Each plane is in one move. Rows that a rank keeps are a move to itself, since their position
+    may change. Moves without rows are left out.
 
     counts: particles of each plane; a rank's rows are in the order of its planes.
     """

@@ -179,7 +179,7 @@ def viscous(positions: Floats, velocities: Floats, box: Box, liquid: Liquid) -> 
 def within_walls(
     positions: Floats, velocities: Floats, box: Box, liquid: Liquid
 ) -> tuple[Floats, Floats]:
-    """Return velocities that cross no wall within a step, and the parts removed from them.
+    """Return velocities that cross no wall within a step, and how they were changed.
 
     A step corrects a fraction h (4 Y / h) of a particle's depth inside a wall.
     """

@@ -109,8 +109,8 @@ def region(
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return the rows in and around a cube about a random particle, and a mask of those inside.
 
-    The rows include all particles within `reach` of those inside. volume: of all particles; the cube
-    would hold SAMPLE particles if they were evenly spread.
+    The rows include all particles within `reach` of those inside. volume: of all particles; if
+    evenly spread, SAMPLE of them would be in the cube.
     """
     rows, away, half_edge, _ = _cube(places, box, volume, reach, rng)
     return rows, np.all(np.abs(away) <= half_edge, axis=1)

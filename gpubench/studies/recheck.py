@@ -97,7 +97,7 @@ def _launch_as_timed(
     """Return a function that launches as timed: by replaying the graph, or by plain launches."""
     works = [algorithm.launch for algorithm, _ in checked]
     if is_graph and ends_where_it_began(checked[0][0]):
-        # The timed graph is kept for the oldest state, where an idle launch would go unnoticed.
+        # The timed graph is right only for its first state, where an idle launch goes unnoticed.
         works = [device.capture(work).launch for work in works]
     else:
         for mode, run in runs.items():
