@@ -161,7 +161,7 @@ class Chooser:
         answer = Answer(question, self.machine, self.files, worth, reason, barred=barred)
         if best is None:
             told = "; ".join(f"{each.subject.label}: {each.reason}" for each in barred[:3])
-            # Skipped measurements would be skipped again.
+            # If all were skipped, they would be skipped again: suggest no command.
             lasting = reason is None and all(each.status == "skipped" for each in barred)
             is_in_study = place.setting in model.settings and not lasting
             return replace(

@@ -18,7 +18,7 @@ APART = 2.0  # distance in octaves added by a difference in one field of the set
 TESTS, FEWEST_TESTS = 19, 3  # a 20th error is below the largest of 19 with 95 % probability
 FADE = 4  # weights fall to 0 between the TESTS-th distance and (1 + 1 / FADE) times it
 NEAR = 0.1  # octaves: subjects right on a measured input this near are candidates
-FURTHER = 1.5  # reach over spacing: covers a grid's mesh with sides of ratio up to 2.8
+FURTHER = 1.5  # advice reaches this many typical distances between inputs from a measurement
 NORMAL_95 = 1.96  # standard deviations in the half-width of a 95 % interval
 TAIL, STEPS = 6.0, 400  # limit of the integral over losses, in deviations times sqrt(2); its steps
 
@@ -73,7 +73,7 @@ class Margin(NamedTuple):
 
     @classmethod
     def of(cls, best: TimeEstimate, other: TimeEstimate, width: float, off: float = 0.0) -> Margin:
-        """Return a margin. width: of its interval; off: interpolation error; both logarithms."""
+        """Return a margin. width: interval width; off: interpolation error; both are logarithms."""
         ratio, factor = other.ms / best.ms, math.exp(width)
         deviation = math.hypot(off, best.measured, other.measured) / NORMAL_95
         return cls(other, ratio, ratio / factor, ratio * factor, deviation)
@@ -171,8 +171,8 @@ class TimeModel:
     def fit(self) -> tuple[Floats, Floats]:
         """The coefficients of each subject's log time in `basis`, and the errors on its inputs.
 
-        An error is that of leave-one-out interpolation: the error of the log ratio to the reference
-        plus, where the reference was right, that of the reference; NaN where it is undefined.
+        Errors are from leave-one-out interpolation: the error of the log ratio to the reference,
+        plus the error of the reference if it was right; NaN where undefined.
         """
         n, axes = self._octaves.shape
         made = [

@@ -55,8 +55,8 @@ def calibrate(
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds, threshold: as in `compare_codes`. comparisons: the number to draw; looks that need more
-    pairs than there are, are left out. on_pair: called with the number of pairs measured.
+    seconds, threshold: as in `compare_codes`. comparisons: the number to draw, without looks that
+    need more pairs than there are. on_pair: called with the number of pairs measured.
     Raises UserError for fewer pairs than the first look needs, and where measuring fails.
     """
     if pairs < LOOKS[0]:

@@ -79,7 +79,7 @@ def _source_of(root: Path, commit: str) -> Path:
                 try:
                     partial.replace(source)
                 except OSError:
-                    if not source.is_dir():  # else another process has made the same copy meanwhile
+                    if not source.is_dir():  # if it is, another process has just made the same copy
                         raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -14,7 +14,7 @@ from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import Judgement, risk
 
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
-ROWS = 40  # of a Markdown table: a comment has room for about 65,000 characters
+ROWS = 40  # maximum in a Markdown table: comments are limited to about 65,000 characters
 DASH = "\N{EN DASH}"
 
 

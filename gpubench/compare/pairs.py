@@ -92,7 +92,7 @@ class ComparedJob:
 class Pair(NamedTuple):
     """The measurements of two processes.
 
-    records: of base and of head. variants: samples in ms of other variants, by cell and variant.
+    records: base's and head's. variants: samples in ms of other variants, by cell and variant.
     """
 
     records: tuple[list[AnyRecord], list[AnyRecord]]
@@ -194,7 +194,7 @@ class ProcessPairs(AbstractContextManager["ProcessPairs"]):
     def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
         """Measure in a fresh pair of processes.
 
-        seed: for the order of samples. only: keys of cells (studies.plan.cell_key); None for all.
+        seed: seed of the sample order. only: keys of cells (studies.plan.cell_key); None for all.
         Raises UserError if a process ends, or fails a request.
         """
         processes, self._spare = self._spare or self._start(), []

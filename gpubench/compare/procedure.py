@@ -132,7 +132,7 @@ def compare_codes(
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
     settled: dict[str, Judgement] = {}
-    open_cells: Collection[str] | None = None  # all cells of the job
+    open_cells: Collection[str] | None = None  # None: all cells of the job
     with ProcessPairs(codes, job) as pairs:
         for pairs_at_look in LOOKS:
             while (count := len(processes[0])) < pairs_at_look:

@@ -39,7 +39,7 @@ WIDEST = 20.0  # cap on log ratios, which keeps limits finite
 class ComparedTimes(NamedTuple):
     """The processes' measurements of one cell on both sides.
 
-    name: for display, the same in every comparison.
+    name: display name, the same in every comparison.
     base, head: samples of each process in milliseconds, or only its median.
     paired: the i-th process of base ran together with the i-th of head, with samples in turns.
     clock_ms: the assumed resolution of a sample; samples that show a finer one override it.
@@ -63,7 +63,7 @@ class Judgement:
     base_ms, head_ms: centre of the process medians. ratio: head over base. ratio_low, ratio_high:
         its interval, simultaneous for all cells of the comparison. None where there is none.
     rests_on: the source of the interval's spread.
-    spread_between: of processes, as the standard deviation of log medians; for pairs, of log
+    spread_between: between processes, as standard deviation of log medians; for pairs, of log
         ratios; None where there are too few.
     reason: why it is inconclusive, else None. key: see ComparedTimes.
     """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 INSTALL = install.hint("mpi")
 INTERRUPTED = 130  # exit status that shells report after Ctrl-C
-ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to reach a watcher that is starting up
+ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to connect to a watcher that is starting up
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:
@@ -314,7 +314,7 @@ def _launcher(variable: str) -> int:
     variable: the environment variable with the rank number.
     """
     process = Path("/proc") / str(os.getppid())
-    with suppress(OSError):  # it may be another user's
+    with suppress(OSError):  # the process may be another user's
         while f"\0{variable}=".encode() in b"\0" + (process / "environ").read_bytes():
             _, _, state_and_parent = (process / "stat").read_text().rpartition(")")
             process = process.with_name(state_and_parent.split()[1])

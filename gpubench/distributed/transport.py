@@ -326,8 +326,8 @@ class Target(NamedTuple):
 class PeerTransport(_Beside):
     """NVIDIA GPUs of one host: the sender's GPU writes directly to the receiver's memory.
 
-    MPI announces writable rows and queued copies; events shared between processes order the copies
-    after the receiver's queue, and its queue after the copies. No host waits for a GPU. `begin`
+    MPI announces writable rows and queued copies; events shared between processes make copies
+    wait for the receiver's queue, and its later work for them. No host waits for a GPU. `begin`
     waits for the peers' hosts to reach their `begin`.
     """
 

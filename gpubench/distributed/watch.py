@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ANSWER = b"\n"
-PATIENCE_MS = 10_000  # for the reader of a rank's output
+PATIENCE_MS = 10_000  # time limit for the reader of a rank's output
 # Edge-triggered polling reports sockets in the order of their events. Level-triggered polling keeps
 # earlier sockets in place, so a rank could seem to die before the one that did.
 CLOSING_ORDER = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
@@ -37,7 +37,7 @@ CLOSING_ORDER = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 
 @dataclass(eq=False)
 class Watched:
-    """The socket of one rank, with its unread lines and an incomplete one.
+    """The socket of one rank, with its unread lines and a partially received line.
 
     has_gone: whether the rank has closed its side.
     """

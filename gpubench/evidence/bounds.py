@@ -40,7 +40,7 @@ Value = Scalar | list[Scalar] | dict[Line, Scalar]
 
 # Converts plain JSON to each of our types; raises ValueError or msgspec's own error.
 HOOKS: dict[type, Callable[[Any], Any]] = {}
-SUFFIXES = (".json", ".json.gz")  # of our files
+SUFFIXES = (".json", ".json.gz")  # file name extensions of our files
 LONGEST = 2**30  # decompressed bytes of a file, at most
 TEXTS = (".reason", ".failure")  # may have several lines; so may the text of a study's file
 # Escapes, and numbers that are too small or may exceed 64 bits; JSON text without them is fully
@@ -136,7 +136,7 @@ def require_slug(text: str, name: str) -> None:
 
 
 def checked(kind: Any, value: object, what: str) -> Any:
-    """Convert plain JSON to a type; raises ValueError starting with `what`, with the location."""
+    """Convert plain JSON to a type; raises ValueError with `what` and the location."""
     _require_texts(value, what)
     try:
         return converted(value, kind)

@@ -41,7 +41,7 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
     found: fraction of comparisons with the extra work in head's processes that called it slower.
     smallest: the smallest slow-down (simulated by scaling head's medians) that is found nine times
         in ten; None if none of those tried was.
-    between: standard deviation of the log ratios of pairs. spread: of the log medians of processes.
+    between, spread: standard deviations of the log ratios of pairs, of the log medians of processes.
     """
 
     false_alarms: Share
@@ -61,7 +61,7 @@ class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
     false_alarms: fraction that called a cell slower. cannot_tell: fraction of the others that left
         a cell inconclusive. separate: number of comparisons that share no pair; separate_alarms:
         those that called a cell slower. pairs_taken: per comparison, median and 95th percentile.
-    cells: by name.
+    cells: rates of each cell, by name.
     """
 
     threshold: Share
@@ -82,7 +82,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     injected: extra launches in `slowed`, as a fraction; cached data can change their relative cost.
     started: start time of each pair.
     clock_ms: resolution of a sample, by cell name.
-    pairs: by cell name, in order of time; None where a pair has no time for it.
+    pairs: results by cell name, in order of time; None where a pair has no time for the cell.
     verdicts: the results of comparisons drawn from these pairs.
     """
 

@@ -1,6 +1,6 @@
 """A record's properties declared by its algorithm, readable without importing the algorithm.
 
-Records since 0.1 include what their algorithm declares. `legacy.toml` provides this for older ones,
+Records since 0.1 include what their algorithm declares. `legacy.toml` provides it for older ones,
 and overrides wrong or missing declarations.
 """
 

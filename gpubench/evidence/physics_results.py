@@ -19,7 +19,7 @@ from gpubench.evidence.results import free_file
 
 SIGMAS = 3  # standard errors by which a value may exceed its tolerance
 DIGITS = 6
-POINTS = 200  # maximum per series
+POINTS = 200  # maximum number of points per series
 
 Points = Annotated[Sequence[Real], Meta(min_length=2, max_length=POINTS)]
 

@@ -266,7 +266,7 @@ def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
     of_newest = (each for each in settled if each.version in (last, newest))
     by_status = grouped(of_newest, lambda each: each.record.status)
     found = by_status[min(by_status, key=STATUSES.index)]
-    if found[-1].record.status != "ok":  # of the latest one that had its library
+    if found[-1].record.status != "ok":  # keep the latest with its library, or else the latest
         found = [max(found[::-1], key=lambda t: "is not installed" not in str(t.record.reason))]
     return found, len(settled) - len(found)
 

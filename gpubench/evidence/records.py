@@ -154,7 +154,7 @@ class Skipped(Untimed, frozen=True, tag="skipped"):
 
 
 AnyRecord: TypeAlias = Ok | Wrong | Failed | Skipped
-# In the order of a file.
+# The fields of a record in the order in which files store them.
 HEADER = tuple(
     each
     for name in Record.__struct_fields__

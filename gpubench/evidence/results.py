@@ -104,8 +104,8 @@ class Store(AbstractContextManager["Store"]):
     `close`, or the end of the process, another is rejected.
 
     path: the file, created by the first `add`. An existing one keeps its own environment.
-    environment: of the run; used for a new file.
-    text: of the study's file, unless the package ships it; it replaces that of an earlier run.
+    environment: the run's; used for a new file.
+    text: the text of the study's file, unless the package ships it; it replaces an earlier text.
     done: keys of settled records, see `is_settled`.
     begins_anew: why `open` did not continue the newest file of the same code, or None.
 
@@ -168,7 +168,7 @@ class Store(AbstractContextManager["Store"]):
             if first_difference(store.environment, plain) is None:
                 store.begins_anew = why
                 return store
-            store.close()  # another process has taken that name meanwhile
+            store.close()  # another process has just taken that name
 
     def add(self, records: Iterable[AnyRecord | Mapping[str, Any]]) -> None:
         """Append records, all in one step.

@@ -64,10 +64,10 @@ def spline_slope(r: Floats) -> Floats:
 class Liquid:
     """The coefficients of a step.
 
-    mass: of a particle. viscosity, gravity: as in SPHFluid. wall_distance: how near to a wall a
+    mass: particle mass. viscosity, gravity: as in SPHFluid. wall_distance: how near to a wall a
     particle may come. compliance: m eps; 0 for none. damping: tau over the time step.
-    relaxation: of Jacobi's method. warm_start: initial pressures as a fraction of the last ones.
-    tolerance: of the residual, see `residuals`.
+    relaxation: Jacobi's factor. warm_start: initial pressures as a fraction of the last ones.
+    tolerance: the solver stops below this residual, see `residuals`.
     """
 
     mass: float

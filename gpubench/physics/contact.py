@@ -17,9 +17,9 @@ from gpubench.physics.pairs import nearest_image, wrapped
 class Contact:
     """A spring and damper between touching particles (equations 11 and 12).
 
-    distance: sum of the radii of two particles, which touch below it.
-    stiffness: of the spring, acceleration over length. damping: acceleration over velocity.
-    mass: of a fluid particle; it multiplies both.
+    distance: sum of the radii of two particles; they touch if they are closer.
+    stiffness: acceleration over length, of the spring. damping: acceleration over velocity.
+    mass: mass of a fluid particle, which multiplies both.
     """
 
     distance: float

@@ -37,7 +37,7 @@ class Fluid:
     """Coefficients of the three pairs of species, masses, and gravity.
 
     repulsion, friction, noise: a, gamma and sigma of the pairs (0, 0), (0, 1), (1, 1).
-    mass: of a particle of each species.
+    mass: particle mass of each species.
     gravity: acceleration along x, y, z.
     """
 
@@ -113,7 +113,7 @@ class Fluid:
     def packed(self, time_step: float, integrator: str) -> NDArray[np.void]:
         """Return the fluid as the kernels read it: one element of FLUID_DTYPE.
 
-        noise: times sqrt(3 / time step), for random numbers uniform from -1 to 1.
+        noise: sigma times sqrt(3 / time step), for uniform random numbers from -1 to 1.
         ahead: the fraction of the last velocity change added to the velocity in the drag.
         rounder: 1.5 * 2^23 force steps; adding and subtracting it rounds to whole force steps.
         """

@@ -42,7 +42,7 @@ def pressure_profile(heights: Floats, pressures: Floats, thickness: float) -> Pr
 def surface_height(heights: Floats, spacing: float, area: float) -> float:
     """Return the surface height of a fluid at rest: half a spacing above its highest layer.
 
-    heights: float64 (particles,). area: of the surface. The highest area / spacing^2 particles form
+    heights: float64 (particles,). area: surface area. The highest area / spacing^2 particles form
     the highest layer.
     """
     in_layer = min(len(heights), max(1, round(area / spacing**2)))
@@ -91,7 +91,7 @@ def weight_density(profile: Profile, gravity: float, surface: float, margin: flo
 def floating_draft(density_ratio: float, height: float) -> float:
     """Return the draft of a floating upright box by Archimedes' principle.
 
-    density_ratio: of box and fluid. Raises UserError where the box does not float.
+    density_ratio: box density over fluid density. Raises UserError where the box does not float.
     """
     if not 0 < density_ratio < 1:
         raise UserError(

@@ -145,6 +145,6 @@ def viscous_growth_rate(
     quartic = np.polynomial.Polynomial(
         [1 - 4 * product - buoyancy, 12 * product - 4, 2 - 12 * product, 4 * product, 1]
     )
-    # At 1 the quartic is minus the buoyancy; at the other end it is always positive.
+    # The bracket for the root: at 1 the quartic is negative, at the other end positive.
     y = brentq(quartic, 1, 2 + buoyancy**0.25, xtol=1e-14)
     return float((y**2 - 1) * kinematic_viscosity * wavenumber**2)

@@ -26,7 +26,7 @@ RELATIVE_ERROR = 2.0**-21
 # Error of a position in box units: it is rounded to a unit, and may be reflected between two.
 UNITS = 3.0
 SAMPLE = 20_000  # approximate number of particles whose forces are computed in float64
-CHUNK = 2**17  # particles compared at once, so that they stay in a cache
+CHUNK = 2**17  # particles compared at once, few enough to stay in a cache
 MOST_CHUNKS = 32  # maximum number of chunks compared per step; more are sampled at random
 
 

@@ -96,7 +96,7 @@ def _rozen_noise(low: Words, high: Words, clock: tuple[int, ...]) -> Any:
     return np.float32(2) * draw - np.float32(1)
 
 
-# By name: functions of the lower ids, the higher ids, and the low and high words of step and seed.
+# Generators by name: functions of lower and higher ids, and low and high words of step and seed.
 GENERATORS: Mapping[str, Callable[[Words, Words, tuple[int, ...]], NDArray[np.float32]]] = {
     "philox-10": partial(_philox_noise, rounds=10),
     "philox-7": partial(_philox_noise, rounds=7),

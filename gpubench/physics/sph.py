@@ -99,7 +99,7 @@ def _lattice(spacing: float) -> Floats:
 class SPHFluid:
     """The coefficients of the forces.
 
-    spacing: between particles at rest. mass: of a particle. viscosity: mu of equation 1.
+    spacing: distance of particles at rest. mass: particle mass. viscosity: mu of equation 1.
     gravity: acceleration along x, y, z.
     cuts: whether densities below the rest density are raised to it, to avoid negative pressure.
     wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, for

@@ -1,6 +1,6 @@
 """Check a step of smoothed particle hydrodynamics with rigid bodies.
 
-A state is that of the SPH workloads, with particles in any order: step, an int; places, uint32
+States are as in the SPH workloads, with particles in any order: step, an int; places, uint32
 (particles, 4), box units and id; velocities, float32 (particles, 4).
 """
 
@@ -58,8 +58,8 @@ class BodiesStep:
 def with_doubt(felt: Callable[[float], Floats], error: float) -> tuple[Floats, Floats]:
     """Return a force at a distance, and its uncertainty due to the error of that distance.
 
-    The uncertainty adds the changes to both ends of the error interval. Their difference would not
-    do: a force can be 0 at both ends, where spring and damper cancel and beyond the range.
+    The uncertainty adds up the changes towards both ends of the error interval. The force may be 0
+    at both ends (beyond the range, or where spring and damper cancel) yet not between them.
     """
     now = felt(0.0)
     return now, np.abs(felt(error) - now) + np.abs(now - felt(-error))

@@ -1,8 +1,8 @@
 """Check a step of dissipative particle dynamics: ids, forces, velocities, positions.
 
-A state is that of the DPD workloads, with particles in any order: step, an int; places, uint32
+States are as in the DPD workloads, with particles in any order: step, an int; places, uint32
 (particles, 4), box units and id; velocities, float32 (particles, 4), at half steps, with the bits
-of the species; drags, likewise, where the drag has a velocity of its own.
+of the species; drags, likewise, if the drag uses different velocities.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check_dpd_step(
     """Return None where one step leads from `before` to `after`, else the first error.
 
     force: float32 (particles, 4), those of the step, in the order of `after`.
-    generator: of the pair noise, see gpubench.physics.noise.
+    generator: generator of the pair noise, see gpubench.physics.noise.
     Single forces are compared in a region of about SAMPLE particles. A force applied to one side
     of a pair only is found anywhere: the sum over all particles must be exactly 0.
     """

@@ -29,7 +29,7 @@ from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import by_ids
 from gpubench.workloads.workload import Value
 
-STEP = 1e-5  # of finite differences, in kernel radii
+STEP = 1e-5  # step of finite differences, in kernel radii
 NEIGHBOURS = 30.0
 # Parameters of the steps that are compared with float64.
 STEPS: Sequence[Mapping[str, Value]] = (

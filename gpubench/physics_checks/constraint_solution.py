@@ -30,7 +30,7 @@ LOOKS = 40
 # A step is stable if no particle moves further than a cell, the energy rises by at most a fraction
 # RISE of its initial value, and every solve ends below BEYOND tolerances.
 RISE, BEYOND = 0.01, 10.0
-VISCOSITY = 0.1  # at Mach 1, for both
+VISCOSITY = 0.1  # viscosity at Mach 1, for both methods
 CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
 
 
@@ -173,7 +173,7 @@ def solution(
 ) -> CheckOutcome:
     """Find the longest stable steps; time the second with them and with shorter ones.
 
-    depth: of the tank, in column widths. constraint_steps, sph_steps: rising steps to try.
+    depth: tank depth in column widths. constraint_steps, sph_steps: increasing steps to try.
     """
     tank: dict[str, Value] = {"depth": depth, "length": 8.0, "top": 1.2}
     findings: list[Finding] = []

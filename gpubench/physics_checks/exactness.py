@@ -76,7 +76,7 @@ def _drawn(generator: PairNoise, inputs: PairSet) -> NDArray[np.float32]:
 def _moments(name: str, outcome: Mapping[str, Any], *, is_reference: bool) -> list[Finding]:
     """Return the moments of numbers scaled to variance 1, with the error of ideal noise."""
     error = outcome["standard_error"]
-    # The fourth moment of a uniform number gives the error of its square.
+    # The error of the mean square follows from the fourth moment of a uniform number.
     errors = {
         "mean": error,
         "excess_variance": math.sqrt(0.8) * error,

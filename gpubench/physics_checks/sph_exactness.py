@@ -33,7 +33,7 @@ from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.workload import BlowUp, Value
 
-STEP = 1e-4  # of finite differences, in kernel radii
+STEP = 1e-4  # step of finite differences, in kernel radii
 COMPRESSION = 0.01
 
 # Workloads and parameters for the comparison of a step with float64.
@@ -47,7 +47,7 @@ STEPS: Sequence[tuple[type[SPH], Mapping[str, Value]]] = (
 THROWN = 0.1, 0.05
 
 SETTLED = 150.0  # time for a column to come to rest
-RESTLESS = 2.0  # factor over the residual speed with short steps
+RESTLESS = 2.0  # a column moves if faster than this times its final speed with short steps
 RATIO = 1.5  # ratio of successive time steps that are tried
 
 
@@ -118,7 +118,7 @@ def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
 def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
     """Throw a body into fluid without gravity; follow the total momentum and its exchange.
 
-    There are no walls along the periodic axis: there the fluid gains what the body loses.
+    Along the periodic axis, without walls, the fluid gains the momentum that the body loses.
     """
     pool = make(
         device, SPHRigidBody, particles, bodies=1, mach=0.0, drop=0.1, height=0.5,

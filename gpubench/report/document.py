@@ -31,7 +31,7 @@ from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
-# File names reserved for other pages than those of studies.
+# File names reserved for pages other than study pages.
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration", "coverage")
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}

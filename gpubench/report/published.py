@@ -29,7 +29,7 @@ class Match(NamedTuple):
     better: float | None = None
 
 
-Matches = Mapping[tuple[int, int], Match]  # by row and column
+Matches = Mapping[tuple[int, int], Match]  # keys: row and column
 
 
 def matches(run: StudyRun, published: Published, forms: Forms) -> Matches:

@@ -158,7 +158,7 @@ def finished(
 ) -> dict[str, Any]:
     """Make a specification of layers that fills the width available on the page.
 
-    titles: of the panels. The last parameter, `panel`, selects rows by their field `p`; initially
+    titles: panel titles. The last parameter, `panel`, selects rows by their field `p`; initially
     it is the fullest panel. datasets: rows by the names of `alt.NamedData`.
     """
     shown = Counter(row["p"] for row in next(iter(datasets.values())))

@@ -45,7 +45,7 @@ class Checkpoint:
     """The state of a simulation at one step.
 
     setup: complete. step: number of steps since the start.
-    device, version, code_hash: of the device and the package that made it.
+    device, version, code_hash: identify the device and the package that made it.
     observations: all made so far.
     state: as returned by Workload.state.
     run: the id of the run, also stored in its frames and trajectory; None in older checkpoints, and

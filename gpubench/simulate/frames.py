@@ -1,8 +1,8 @@
 """Frames of a simulation: PNG pictures, an animation of all, and a panel of a few.
 
 All renderers save frames through this module. A PNG stores its step, its time and the meaning of
-its colours as text, so animation and panel need only the files, including those of the run before
-it was resumed.
+its colours as text, so animation and panel need only the files, including files from before a run
+was resumed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PANEL_MOMENTS = 6
 PANEL_COLOURS, ANIMATION_COLOURS = 24, 32  # number of colours, if coloured only by species
 # Number of speed colours, and of shades of each, if coloured by speed.
 FRAME_SHADES, ANIMATION_SHADES = (48, 4), (28, 3)
-ANIMATION_MS = 10_000  # for the whole animation, within these limits per frame
+ANIMATION_MS = 10_000  # duration of an animation; next line: limits per frame
 LEAST_FRAME_MS, MOST_FRAME_MS = 40, 500
 ANIMATION_BYTES = 1_900_000  # larger animations are scaled down
 SHRINK, LEAST_PIXELS = 0.85, 240  # scale per attempt; below this size, frames are dropped instead

@@ -33,10 +33,10 @@ LEFT, RIGHT, TOP = 0.15, 0.15, 0.45  # margins in inches
 SMOOTH = 2  # supersampling factor along each side
 
 TOWARDS = (0.42, -1.0, 0.38)  # direction from the centre of the box to the camera
-DISTANCE = 3.2  # of the camera, in diagonals of the box
+DISTANCE = 3.2  # distance of the camera, in diagonals of the box
 PADDING = 1.02
 FLOOR, EDGE = "#e9e9ec", "#8a8a90"
-DIAMETER = 1.1  # of a particle, in neighbour distances
+DIAMETER = 1.1  # a particle's diameter, in neighbour distances
 
 HIDING = 1.5  # edge of the cells used to find hidden particles, in neighbour distances
 LAYERS = 2  # number of layers of occupied cells that hide the particles behind them

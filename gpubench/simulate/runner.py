@@ -22,9 +22,9 @@ from gpubench.simulate import checkpoint as checkpoints
 from gpubench.workloads.workload import BlowUp, Snapshot, Workload
 
 BLOCK_MS = 300.0  # long enough to hide a block's start-up, short enough for Ctrl-C
-MIN_BLOCKS = 12  # in a short run, for a confidence interval
-MAX_GROWTH = 8  # from one block to the next
-WARM_UP_BLOCKS = 2  # for lazy compilation and graph recording; not counted if others follow
+MIN_BLOCKS = 12  # minimum number even in a short run, for a confidence interval
+MAX_GROWTH = 8  # maximum growth factor from one block to the next
+WARM_UP_BLOCKS = 2  # compile and record graphs; excluded from timing if more blocks follow
 PHASES_MS = 1000.0  # time spent on timing the phases
 MIN_REPEATS, MAX_REPEATS = 5, 50
 
@@ -79,7 +79,7 @@ class Simulated:
     particles: number of particles of the workload.
     start, step, time: first step, last step, and simulated time at the last step.
     stopped: whether Ctrl-C ended the run early.
-    blocks: in order of time.
+    blocks: all timed blocks, in order.
     observations: the results of Workload.observe, with step and time, oldest first.
     phases: times by name; empty where no step was done or the run was stopped.
     """

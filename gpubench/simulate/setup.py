@@ -27,8 +27,8 @@ SEED = 1
 class Setup:
     """The complete specification of a simulation, except for the device.
 
-    form: of the algorithm, or None for the choice of `choose_form`.
-    parameters: of the workload and of the algorithm; missing ones have their defaults.
+    form: form of the algorithm, or None for the choice of `choose_form`.
+    parameters: workload and algorithm parameters; missing ones have their defaults.
     """
 
     workload: str

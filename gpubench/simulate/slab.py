@@ -28,7 +28,7 @@ LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # margins in inches; AXIS: between
 
 SLAB = 1.5  # thickness of the slab shown of a deep box, in mean distances: about 1 at density 3
 THIN = 3.0  # a box no deeper than this is shown completely
-DIAMETER = 1.1  # of a particle, in spacings or mean distances
+DIAMETER = 1.1  # a particle's diameter, in spacings or mean distances
 LAYERS = 8  # number of depth layers, drawn back to front
 
 
@@ -42,7 +42,7 @@ class SlabView:
 
     @classmethod
     def of(cls, size: Sequence[float]) -> SlabView:
-        """Look along the shortest edge, or along y where that is about as short."""
+        """View along the shortest edge; prefer y if it is about as short."""
         shortest = int(np.argmin(size))
         depth = 1 if size[1] <= 1.01 * size[shortest] else shortest
         right, up = (axis for axis in range(3) if axis != depth)

@@ -116,7 +116,7 @@ class Bench:
         self._group, self._device, self._on_step = group, device, on_step
         self._drawn: dict[str, Any] = {}
         self._oracles: list[Callable[[str], Oracle]] = []
-        self._runs: dict[int, dict[Mode, Run]] = {}  # by the id of a trial
+        self._runs: dict[int, dict[Mode, Run]] = {}  # keys: id(trial)
         reason = (
             missing_feature(group.sweep.requires, device)
             or reason
@@ -393,7 +393,7 @@ def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> AnyRecord:
         return make_record(**fields, status="failed", reason=sampled.nothing_left)
     try:
         return _timed_record(fields, trial, sampled, sampled.summary)
-    except ValueError as error:  # in the values that the algorithm reports
+    except ValueError as error:  # from an invalid value that the algorithm reports
         return make_record(**fields, status="failed", reason=f"no record can hold it: {error}")
 
 

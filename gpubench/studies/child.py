@@ -1,7 +1,7 @@
 """A child process that measures one input after another, and may crash.
 
 `gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
-are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
+run the same code. The process ends as soon as the other side is gone, whatever it is doing, so
 that it never measures at the same time as its successor (`base/children.py`).
 """
 

@@ -82,7 +82,7 @@ def _beginning(algorithm: Algorithm) -> list[bytes] | None:
     """Return the first elements of all arrays of an answer; None if it has none."""
     try:
         arrays = arrays_of(algorithm.answer)
-    except (NotImplementedError, TypeError):  # for simulation steps, or a library's own answer type
+    except (NotImplementedError, TypeError):  # simulation steps, or a library's own type of answer
         return None
     return [algorithm.download(array[:GLANCED]).tobytes() for array in arrays] or None
 

@@ -118,8 +118,8 @@ class Sweep:
 
     kind: the kind of its inputs. axes: the values along the axes of that kind.
     inputs: the number of inputs, each with its own seed, that alternate in the samples.
-    points: the number of combinations, spread evenly over all; None for all. seed: of the sequence
-        that spreads them, see design.spread_points.
+    points: the number of combinations, spread evenly over all; None for all. seed: seed of the
+        sequence that spreads them, see design.spread_points.
     requires: device features that the sweep needs; without them it is not run.
     quick: replacements by `--quick`, by field name.
     quick_axes: the axes that `--quick` replaces.
@@ -206,7 +206,7 @@ class Study:
         with a heading.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
-    anew: whether each run starts a new file.
+    anew: whether each run starts a new results file.
     note: needed to interpret its times; its page starts with it.
     text: the text of its file.
     views: how a report presents a study of neighbour searches; None for all others.
