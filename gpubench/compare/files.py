@@ -85,7 +85,7 @@ class Matched(NamedTuple):
 
 
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
-    """Match the measurements of each cell by both sides; a process is a file.
+    """Match the cells of base and head; each of their processes is a results file.
 
     paired: the n-th processes of both sides ran together; processes without a partner are ignored.
     Raises UserError naming all differences between the sides that may change a time, unless

@@ -36,8 +36,8 @@ class Shared(PlaneRows):
     bounds: the planes of each rank: bounds[rank] to bounds[rank + 1], exclusive.
     top: the end of this rank's planes that have cells; there are no particles above it.
     counts: number of particles in each plane of this rank below `top`.
-    halo: for each neighbour, the number of particles in its adjacent plane, and the start
-        of its first cell.
+    halo: for each neighbour, the number of particles in its adjacent plane, and the value
+        of its first cell start.
     """
 
     team: ClassVar[Team]

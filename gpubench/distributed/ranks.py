@@ -106,7 +106,7 @@ class Ranks:
             watcher = None
         if watcher is not None:
             watcher.join()
-        comm.Barrier()  # from now on, every message of a rank has been read
+        comm.Barrier()  # after this, the watchers have read all messages so far
         if local.rank == 0:
             _unname_shared_memory()
         return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)

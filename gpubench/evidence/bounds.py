@@ -41,7 +41,7 @@ Value = Scalar | list[Scalar] | dict[Line, Scalar]
 # Converts plain JSON to each of our types; raises ValueError or msgspec's own error.
 HOOKS: dict[type, Callable[[Any], Any]] = {}
 SUFFIXES = (".json", ".json.gz")  # file name extensions of our files
-LONGEST = 2**30  # decompressed bytes of a file, at most
+LONGEST = 2**30  # maximum decompressed size of a file in bytes
 TEXTS = (".reason", ".failure")  # may have several lines; so may the text of a study's file
 # Escapes, and numbers that are too small or may exceed 64 bits; JSON text without them is fully
 # checked by msgspec. Each alternative starts with a literal, which makes the search faster.

@@ -41,7 +41,7 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
     found: fraction of comparisons with the extra work in head's processes that called it slower.
     smallest: the smallest slow-down (simulated by scaling head's medians) that is found nine times
         in ten; None if none of those tried was.
-    between, spread: standard deviations of the log ratios of pairs, of the log medians of processes.
+    between: standard deviation of pairs' log ratios. spread: that of processes' log medians.
     """
 
     false_alarms: Share

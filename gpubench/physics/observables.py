@@ -25,8 +25,8 @@ class Temperature:
     """Kinetic temperatures, in units of energy (k T).
 
     overall: temperature of all particles, in the frame of their common centre of mass.
-    species: temperatures of species 0 and 1, each in its own centre-of-mass frame, so that relative streaming of
-        the fluids is not counted as heat. NaN for a species of fewer than two particles.
+    species: temperatures of species 0 and 1, each in its own centre-of-mass frame, so that relative
+        streaming is not counted as heat. NaN for a species of fewer than two particles.
     """
 
     overall: float

@@ -129,7 +129,7 @@ class _SPHStep(Between):
         return first_problem(parts, lambda part: self._wrong_in(*part))
 
     def _wrong_in(self, near: NDArray[np.intp], inside: NDArray[np.bool_]) -> str | None:
-        """Compare the particles inside; near: rows of these and those around, before the step."""
+        """Compare the particles inside; near: rows of them and their surroundings, before the step."""
         places = self.before["places"]
         ids = places[near, 3]
         rows = self.is_at[ids]
@@ -178,7 +178,7 @@ class _SPHStep(Between):
     def wrong_motion(self) -> str | None:
         """Compare positions and velocities with those implied by the device's forces.
 
-        Covers all particles up to a few million, beyond that a new sample in each step.
+        Covers all particles, or in each step a new sample if there are more than a few million.
         """
         ids = self.after["places"][:, 3]
         rng = np.random.default_rng(int(self.before["step"]))

@@ -209,7 +209,7 @@ def _let_settle(column: DPD) -> None:
 
 
 def _amplitudes(column: DPD, wave: Wave) -> tuple[Floats, Floats]:
-    """Return times and amplitudes of the wave, until theory predicts STEEPEST."""
+    """Return times and amplitudes of the wave, until theory predicts steepness STEEPEST."""
     growth = STEEPEST / (wave.wavenumber * FIRST_AMPLITUDE * wave.wavelength)
     span = math.acosh(growth) / wave.growth_rate
 

@@ -211,7 +211,7 @@ def _machine(device: MeasuredDevice, runs: list[Results]) -> Machine:
 def _study_of(name: str, runs: Sequence[Results]) -> Study:
     """Load a study; if it is not shipped, from the newest text in its results.
 
-    Without a text, only the name is known. Of an invalid text, keeps title and question, if any.
+    Without a text, only the name is known; of an invalid text, title and question are kept.
     """
     if name in registry.studies():
         return load_study(name)

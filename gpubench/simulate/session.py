@@ -101,8 +101,8 @@ class Outputs:
     def held(self, contents: list[object]) -> Iterator[None]:
         """Keep other processes from writing to the outputs while the body of the `with` runs.
 
-        contents: taken before this run inspected the outputs. Raises UserError at once where
-        another process holds one of them, or has written to one since.
+        contents: `contents()` before this run inspected the outputs. Raises UserError at once if
+        another process holds an output, or has written to one since.
         """
         with ExitStack() as locks:
             for path, lock in self._locks():

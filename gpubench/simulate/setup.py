@@ -139,7 +139,7 @@ def find_cells(name: str) -> type[CellList]:
 def choose_form(algorithm: type[CellList], device: Device, *, reorders: bool = True) -> str:
     """Return the first form that the device can run and that reorders, else the first it can run.
 
-    reorders: if False, prefer one that does not, for callers that reorder everything themselves.
+    reorders: if False, prefer a form that does not, for callers that reorder all data themselves.
     Raises NotSupported where the device can run none.
     """
     lacking = {

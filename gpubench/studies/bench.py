@@ -81,7 +81,7 @@ def measure(
     """Check, time and check again the given subjects and modes on one input; return the records.
 
     on_progress: called with the number of records that have become final.
-    reason: why all of them are skipped; None where the device decides.
+    reason: why all of them are skipped; None if that depends on the device.
     on_drawn: called with the record fields known once the input is drawn.
     on_step: called with the current activity.
     """
@@ -94,7 +94,7 @@ def measure(
 class Bench:
     """Subjects on one input (or several alternating ones), made and checked, ready to be timed.
 
-    reason: why all of them are skipped; None where the device decides.
+    reason: why all of them are skipped; None if that depends on the device.
     on_drawn: called with the record fields known once the input is drawn.
     on_step: called with the current activity.
     trials: in the order of the items.

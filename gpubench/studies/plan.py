@@ -81,7 +81,7 @@ class Group:
 class Job:
     """The missing measurements of one input.
 
-    reason: why all of it is skipped; None where the device decides.
+    reason: why all of it is skipped; None if that depends on the device.
     """
 
     group: Group
