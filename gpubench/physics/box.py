@@ -121,8 +121,8 @@ class Box:
     def packed(self, grid: Grid, reach: float, buckets: int = 1) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
-        length: length of a unit. units: its inverse. edge: cell edge. reach: range of forces, and the
-        most a particle may move in a step. buckets: number for hashed cells. coarse: steps along an
+        length: length of a unit. units: its inverse. edge: cell edge. reach: range of forces and
+        maximum motion in a step. buckets: number for hashed cells. coarse: steps along an
         edge (kernels/common/coarse.h). coarse_square: exceeds that distance of pairs within reach.
         """
         packed = np.zeros(1, BOX_DTYPE)

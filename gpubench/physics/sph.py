@@ -19,7 +19,7 @@ from gpubench.physics.fluid import require_amounts
 
 INTEGRATORS = ("euler", "symplectic")
 POLY6 = 315 / (64 * math.pi)
-SPIKY = 45 / math.pi  # slope of the spiky kernel, and Laplacian of the viscosity kernel
+SPIKY = 45 / math.pi  # factor in the spiky kernel's slope and the viscosity kernel's Laplacian
 
 # The layout of `struct Fluid` in kernels/common/sph.h.
 FLUID_DTYPE = np.dtype([

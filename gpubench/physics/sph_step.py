@@ -129,7 +129,7 @@ class _SPHStep(Between):
         return first_problem(parts, lambda part: self._wrong_in(*part))
 
     def _wrong_in(self, near: NDArray[np.intp], inside: NDArray[np.bool_]) -> str | None:
-        """Compare the particles inside; near: rows of them and their surroundings, before the step."""
+        """Compare the particles inside; near: rows of these and their surroundings, before."""
         places = self.before["places"]
         ids = places[near, 3]
         rows = self.is_at[ids]

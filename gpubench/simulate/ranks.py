@@ -115,7 +115,7 @@ def _make(
 
 
 def _usable_gpus(spec: str) -> int:
-    """Return the number of NVIDIA GPUs, where it matters."""
+    """Return the number of NVIDIA GPUs, if the device spec depends on it."""
     if spec.partition(":")[0] not in ("auto", "cuda"):
         return 0
     from gpubench.devices import cuda
