@@ -106,7 +106,7 @@ class PlaneRows(Shares):
     @property
     @abstractmethod
     def _start(self) -> Any:
-        """The array of cell starts, of which this rank's planes are a slice."""
+        """The array of cell starts; this rank's planes are a slice of it."""
 
     def _start_row(self, plane: int) -> int:
         """Return the index in that array of the first cell of a plane."""

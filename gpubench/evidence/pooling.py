@@ -66,7 +66,7 @@ class Timing(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The version of what was timed."""
+        """The version of the timed code."""
         return version_of(self.record, self.results.environment)
 
 
@@ -92,7 +92,7 @@ class Measurement(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The version of what was timed."""
+        """The version of the timed code."""
         return self.timings[0].version
 
 

@@ -45,7 +45,7 @@ class Outputs:
     renderer: str | None = None
 
     def timetable(self, steps: int, done: int) -> Timetable:
-        """Return when outputs are due in a run to `steps` steps of which `done` are done.
+        """Return when outputs are due in a run up to step `steps`, after `done` earlier steps.
 
         Raises UserError for an impossible number of steps, an interval below 1, and an interval of
         an output that is not wanted.

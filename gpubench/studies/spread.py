@@ -184,7 +184,7 @@ def _of_any(environment: dict[str, Any]) -> dict[str, Any]:
 
 
 class Pool(Engine):
-    """The devices of all other ranks, each of which measures one input at a time.
+    """The devices of all other ranks; each rank measures one input at a time.
 
     executor: calls functions in those ranks. facts: fields of DeviceModel, from one of them.
     workers: the number of ranks.
