@@ -1,1 +1,1 @@
-"""Which one should I use? Interpolates what was measured, and nothing else; needs no device."""
+"""Recommend an algorithm by interpolating measurements, without any other model or a device."""

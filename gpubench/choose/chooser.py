@@ -1,4 +1,4 @@
-"""Answers to "which one should I use?", from results alone."""
+"""Answer "which one should I use?" from results, without a device."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from gpubench.evidence import results
 from gpubench.evidence.pooling import current, pool
 from gpubench.evidence.ranking import Variant
 
-NEAREST = 3  # measurements that are named
-SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
-ZOOMS = 3  # scans, each between two points of the one before
-CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
+NEAREST = 3  # number of nearest measurements listed in an answer
+SCANNED = 64  # points scanned along an axis in each direction, to find where the answer changes
+ZOOMS = 3  # scans, each between two adjacent points of the previous scan
+CATEGORIES = ("distribution", "order")  # fields of a setting that a user may be able to change
 
 
 class Near(NamedTuple):
-    """A measured input `octaves` from the question's, with the best there, or else the fastest."""
+    """A measured input, its distance from the question's, and the best or else fastest subject."""
 
     place: InputPoint
     octaves: float
@@ -41,10 +41,10 @@ class Near(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Another input on which another subject, the winner, is fastest.
+    """A change of the input that makes another subject, the winner, the fastest.
 
-    value: along an axis of numbers a crossover, with the winner `below` or above it; otherwise the
-    new word, where is_known tells whether intervals separate the winner from all others.
+    value: on a numeric axis a crossover, with the winner `below` or above it; otherwise the new
+    word. Then is_known says whether intervals separate the winner from all others.
     """
 
     axis: str
@@ -56,12 +56,12 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What to use.
+    """A recommendation, or the reason why there is none.
 
     files: the evidence. best: the fastest by interpolation. margins: of the others, nearest first.
     barred: subjects without a right answer nearby that might be faster. reason: why there is no
-    best, or why its evidence is of another box. command: what would measure the question's input.
-    won: how many nearest measured inputs the best won in a row. changes: None if not looked for.
+    best, or why its evidence is for another box. command: measures the question's input. won: the
+    best was fastest on this many of the nearest measured inputs. changes: None if not searched.
     """
 
     question: Question | SortQuestion
@@ -80,17 +80,17 @@ class Answer:
 
     @property
     def tied(self) -> list[Margin]:
-        """The margins that do not tell which is faster."""
+        """The margins that leave open which is faster."""
         return [margin for margin in self.margins if not margin.is_known]
 
     @property
     def risk(self) -> Risk | None:
-        """What the best may lose; None without a best, or if it was measured alone."""
+        """The time the best may lose; None without a best, or without other candidates."""
         return Risk.of(self.margins) if self.margins else None
 
     @property
     def verdict(self) -> str:
-        """`chosen`, `cannot tell` (ties, no other, or evidence of another box), or `declined`."""
+        """`declined`, `cannot tell` (a tie, no rival, or evidence for another box), or `chosen`."""
         if self.best is None:
             return "declined"
         return "cannot tell" if self.tied or not self.margins or self.reason else "chosen"
@@ -105,8 +105,8 @@ BUILDS = (
 class Chooser:
     """Answers questions about neighbour searches from results of one machine.
 
-    are_default: whether other runs of the device tell how far apart runs are. Raises UserError if
-    the results are of several machines, or of no neighbour search.
+    are_default: whether to take the spread between runs from other runs of the device. Raises
+    UserError if the results are of several machines, or contain no neighbour search.
     """
 
     def __init__(self, found: Sequence[results.Results], are_default: bool = False) -> None:
@@ -128,7 +128,7 @@ class Chooser:
         return cls(evidence.files(paths, device), not paths)
 
     def known(self, task: str, called_from: str = GRAPH) -> tuple[TimeModel, Validation]:
-        """Return the model of a task's times, and its cross-validation."""
+        """Return the model of a task's times, and its cross-validation; cached."""
         if (task, called_from) not in self._known:
             table, way = self._tables[called_from][task]
             model = TimeModel(table)
@@ -136,7 +136,7 @@ class Chooser:
         return self._known[task, called_from]
 
     def prepared(self, task: str, called_from: str) -> Self:
-        """Keep one task and caller only, and do all that needs no question."""
+        """Keep only one task and caller, and do all work that is independent of the question."""
         known = {name: of for name, of in self._tables[called_from].items() if name == task}
         self._tables = {called_from: known}
         self.cross_validate(called_from)
@@ -147,7 +147,7 @@ class Chooser:
         return [self.known(task, called_from)[1] for task in self._tables[called_from]]
 
     def choose(self, question: Question, with_changes: bool = True) -> Answer:
-        """Answer a question, or decline; with_changes takes longer than all the rest."""
+        """Answer a question, or decline; with_changes takes most of the time."""
         task = question.its_task
         if task not in self._tables[question.called_from]:
             none = f"the task {task} was not measured"
@@ -161,7 +161,7 @@ class Chooser:
         answer = Answer(question, self.machine, self.files, worth, reason, barred=barred)
         if best is None:
             told = "; ".join(f"{each.subject.label}: {each.reason}" for each in barred[:3])
-            # What was skipped would be skipped again.
+            # If all were skipped, they would be skipped again: suggest no command.
             lasting = reason is None and all(each.status == "skipped" for each in barred)
             is_in_study = place.setting in model.settings and not lasting
             return replace(
@@ -189,13 +189,13 @@ class Chooser:
         )
 
     def _place(self, model: TimeModel, question: Question) -> InputPoint:
-        """Return the question's input, in the measured setting that comes nearest."""
+        """Return the question's input, with the most similar measured setting."""
         moved = None if question.moved is None else (question.destination or "next")
         own = Setting(question.distribution, question.order, moved, question.periodic)
         alike = (each for each in model.settings if each[:2] == own[:2])
         if question.destination is not None:
             alike = (each for each in alike if each.destination == question.destination)
-        setting = min(  # particles that moved to the next cell, and the box as asked, else open
+        setting = min(  # preferably moved to the next cell; the box as asked, else open
             alike,
             key=lambda each: (each.destination != "next", each[3] != own[3], each[3]),
             default=own,
@@ -204,7 +204,7 @@ class Chooser:
 
 
 def chooser_for(task: str, called_from: str, given: Sequence[Path], device: str | None) -> Chooser:
-    """Load a chooser for one task; that of default results, or its UserError, is cached."""
+    """Load a chooser for one task; for default results, cache it or the UserError."""
     if given:
         return Chooser.load(given, device)
     studies = (evidence.STUDY, study_for("spread"))
@@ -212,12 +212,12 @@ def chooser_for(task: str, called_from: str, given: Sequence[Path], device: str 
     try:
         content = [part for path in paths for part in (bytes(path), path.read_bytes())]
     except OSError:
-        return Chooser.load(given, device)  # says which file cannot be read
+        return Chooser.load(given, device)  # raises for unreadable files
 
     def prepared() -> Chooser | UserError:
         try:
             return Chooser.load(given, device).prepared(task, called_from)
-        except UserError as error:  # no evidence, which takes as long to find out
+        except UserError as error:  # no evidence: finding that out takes as long
             return error
 
     name = re.sub(r"\W+", "-", f"choose-{device or 'any'}-{task}-{called_from}")
@@ -228,7 +228,7 @@ def chooser_for(task: str, called_from: str, given: Sequence[Path], device: str 
 
 
 def _why_outside(model: TimeModel, place: InputPoint) -> str | None:
-    """Return why an input is outside the measured ones, or None."""
+    """Return why an input is outside the measured range, or None if it is inside."""
     words = place.setting.words
     if place.setting not in model.settings:
         known = "; ".join(sorted({setting.words for setting in model.settings}))
@@ -245,18 +245,18 @@ def _why_outside(model: TimeModel, place: InputPoint) -> str | None:
 
 
 def _command(asked: InputPoint) -> str:
-    """Return a command that measures an input, and more."""
+    """Return a command that measures this input, among others."""
     moves = "" if asked.moved is None else f" --moved {round(asked.moved * asked.particles)}"
     axes = f"--particles {asked.particles} --per-cell {asked.per_cell:g}{moves}"
     return f"gpubench run {evidence.STUDY} {axes}"
 
 
 def _won(model: TimeModel, place: InputPoint, best: Variant) -> int:
-    """Return on how many of the nearest measured inputs, without a gap, the best was fastest."""
+    """Count the nearest measured inputs up to the first on which the best was not fastest."""
     count = 0
     for other, _ in _by_distance(place, model.places):
         times = {subject: of[other].ms for subject, of in model.right.items() if other in of}
-        if len(times) > 1:  # of one alone there is no fastest
+        if len(times) > 1:  # a single subject has no rival
             if min(times, key=times.__getitem__) != best:
                 break
             count += 1
@@ -264,7 +264,7 @@ def _won(model: TimeModel, place: InputPoint, best: Variant) -> int:
 
 
 def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> list[Near]:
-    """Return the nearest measured inputs, of a subject if one is given."""
+    """Return the nearest measured inputs; if a subject is given, those it was measured on."""
     subjects = [subject] if subject else model.subjects
     right = {p for each in subjects for p in model.right[each]}
     found = []
@@ -276,21 +276,21 @@ def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> li
 
 
 def _by_distance(place: InputPoint, places: Sequence[InputPoint]) -> list[tuple[InputPoint, float]]:
-    """Return the inputs of the same setting with their distances in octaves, the nearest first."""
+    """Return the inputs with the same setting and their distances in octaves, nearest first."""
     here = [each for each in places if each.setting == place.setting]
     away = [math.dist(each.octaves, place.octaves) for each in here]
     return sorted(zip(here, away, strict=True), key=lambda each: each[1])
 
 
 def _matters(model: TimeModel, barred: Barred, best: TimeEstimate, place: InputPoint) -> bool:
-    """Tell whether a barred subject might be the best: its surface is below, or there is none."""
+    """Whether a barred subject might be the best: its surface is lower, or it has none."""
     is_known = any(p.setting == place.setting for p in model.right[barred.subject])
     ms = model.ms(matrix([place]), place.setting)[model.subjects.index(barred.subject), 0]
     return not is_known or not ms >= best.ms
 
 
 def _changes(model: TimeModel, place: InputPoint, best: Variant) -> Iterator[Change]:
-    """Yield the nearest input along each axis on which another subject is the fastest."""
+    """Yield the nearest change along each axis that makes another subject the fastest."""
     octaves = matrix([each for each in model.places if each.setting == place.setting])
     for i in range(octaves.shape[1]):
         for end in (octaves[:, i].min(), octaves[:, i].max()):
@@ -312,17 +312,17 @@ def _changes(model: TimeModel, place: InputPoint, best: Variant) -> Iterator[Cha
 def _crossing(
     model: TimeModel, place: InputPoint, best: Variant, i: int, end: float
 ) -> Iterator[Change]:
-    """Yield the nearest crossover along an axis, as far as candidates are known."""
+    """Yield the nearest crossover along an axis, within the range that has two candidates."""
     inner, outer = place.octaves[i], end
     for _ in range(ZOOMS):
         at = np.linspace(inner, outer, SCANNED + 1)
         points = np.repeat(matrix([place]), len(at), axis=0)
         points[:, i] = at
         ms = model.times(points, place.setting)
-        is_known = np.asarray(np.isfinite(ms).sum(axis=0) > 1)  # of one alone there is no fastest
+        is_known = np.asarray(np.isfinite(ms).sum(axis=0) > 1)  # a single subject has no rival
         first = np.where(np.isnan(ms), np.inf, ms).argmin(axis=0)
         is_other = ~is_known | (first != model.subjects.index(best))
-        is_other[0] = False  # where the question is, or the last scan had the best
+        is_other[0] = False  # the best is fastest here, by the question or the last scan
         step = int(is_other.argmax())
         if not (is_other[step] and is_known[step]):
             return

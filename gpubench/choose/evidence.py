@@ -1,4 +1,4 @@
-"""What an answer rests on: measured times of neighbour searches, taken from results files."""
+"""The evidence for answers: measured times of neighbour searches, from results files."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from gpubench.evidence.records import AnyRecord
 from gpubench.problems.neighbours.tasks import TASKS
 
 STUDY = study_for("choose")
-MAP = "map"  # its sweep over sizes and occupancies, which takes minutes
-LAUNCHED = "hot"  # the mode that every algorithm and every library can be timed in
-SORTED = "sorted"  # cells, of structures that are built
+MAP = "map"  # the study's sweep over sizes and occupancies, which takes minutes
+LAUNCHED = "hot"  # the mode in which every algorithm and library can be timed
+SORTED = "sorted"  # the answer of builds that make sorted cells
 MODES = {GRAPH: ("graph", LAUNCHED), PYTHON: (LAUNCHED,)}
 NOT_MEASURED = "not measured"
 LAUNCHED_ALONE = "timed as launched from Python alone, unlike the fastest in a graph"
 LOCAL = Path("results/local")
-AXES = ("particles", "per_cell", "moved")  # along which is interpolated
-UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
+AXES = ("particles", "per_cell", "moved")  # the axes of interpolation
+UNMOVED = 0.001  # fraction of the particles below which moves cost almost nothing
 
 
 class Setting(NamedTuple):
-    """What of an input is no number. Nothing is interpolated between two settings.
+    """The non-numeric properties of an input; there is no interpolation between settings.
 
     destination: where particles moved to, if any moved. periodic: axes along which the box repeats.
     """
@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What tells it from others, for people."""
+        """A description for users."""
         moved = f", moved {self.destination}" if self.destination else ""
         box = f", periodic {self.periodic}" if self.periodic else ""
         return f"{self.distribution}, {self.order}{moved}{box}"
@@ -68,29 +68,29 @@ class InputPoint:
 
     @cached_property
     def octaves(self) -> tuple[float, ...]:
-        """Its values along AXES, by `to_octaves`; distances are in these."""
+        """Its values along AXES, by `to_octaves`; distances are measured in octaves."""
         values = zip(AXES, (self.particles, self.per_cell, self.moved), strict=True)
         return tuple(to_octaves(axis, value) for axis, value in values if value is not None)
 
     @property
     def words(self) -> str:
-        """Which input it is, without its setting."""
+        """A description for users, without the setting."""
         return words_of(self.particles, self.per_cell, self.moved)
 
 
 def to_octaves(axis: str, value: float) -> float:
-    """Return a value in octaves: a doubling is 1, or less for fractions below UNMOVED."""
+    """Convert a value to octaves: a doubling adds 1, or less for fractions below UNMOVED."""
     return math.log2(1 + value / UNMOVED) if axis == "moved" else math.log2(value)
 
 
 def from_octaves(axis: str, octaves: float) -> float:
-    """Invert `to_octaves`."""
+    """Convert octaves to a value; the inverse of `to_octaves`."""
     power = math.exp2(octaves)
     return UNMOVED * (power - 1) if axis == "moved" else power
 
 
 class MachineName(NamedTuple):
-    """Where it was measured. backend: cuda or opencl. device: the maker's name of it."""
+    """A measured device. backend: cuda or opencl. device: the vendor's name for it."""
 
     name: str
     backend: str
@@ -98,11 +98,11 @@ class MachineName(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of a subject on an input.
+    """The measurement of a subject on an input.
 
-    why: status and reason if it has no time to compare. ms: that time. half_width: of its interval,
-    as the logarithm of a factor. is_launched: whether ms was not measured, but follows from a
-    comparison of launches from Python. median_ms, low_ms, high_ms: as timed.
+    why: status and reason if it has no comparable time. ms: the comparable time. half_width: of its
+    interval, as the logarithm of a factor. is_launched: whether ms is not measured but derived from
+    a comparison of launches from Python. median_ms, low_ms, high_ms: as timed.
     """
 
     why: tuple[str, str] | None
@@ -120,7 +120,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, measured: Measurement, time: Timed | None, called_from: str) -> Known:
-        """Take it from a measurement. time: by which it is compared."""
+        """Make it from a measurement. time: the comparable time, if any."""
         record, source = measured.record, measured.results
         times = (record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
         own, low, high = (math.nan if each is None else each for each in times)
@@ -139,10 +139,10 @@ Table: TypeAlias = Mapping[Variant, Mapping[InputPoint, Known]]
 
 
 def files(given: Sequence[Path], device: str | None, study: str = STUDY) -> list[results.Results]:
-    """Read results files and folders, by default the study's: local ones, else those shipped.
+    """Read results files and folders, by default the local results of the study, else shipped ones.
 
-    device: cuda, opencl or the full name of a device, to read only its results. Of the default
-    results, those of one GPU are kept. Raises UserError if there are none.
+    device: cuda, opencl or the full name of a device, to read only its results. Default results are
+    reduced to those of one GPU. Raises UserError if there are none.
     """
     make_some = f"gpubench run {study}"
     if given:
@@ -158,7 +158,7 @@ def files(given: Sequence[Path], device: str | None, study: str = STUDY) -> list
 
 
 def default_files(study: str = STUDY) -> list[list[Path]]:
-    """Return the files of a study: those in results/local, and those shipped."""
+    """Return the local and the shipped results files of a study."""
     return [
         [path for place in sorted(folder.glob("*")) for path in results.files_of(place, study)]
         for folder in (LOCAL, paths.measured_folder())
@@ -166,12 +166,12 @@ def default_files(study: str = STUDY) -> list[list[Path]]:
 
 
 def repeats(device: str) -> list[results.Results]:
-    """Read the runs that tell how far apart runs on a device are, local and shipped."""
+    """Read the local and shipped runs that give the spread between runs of a device."""
     return _of_device(map(results.load, chain(*default_files(study_for("spread")))), device)
 
 
 def measured_gpus(found: Iterable[results.Results]) -> list[str]:
-    """Return the names of the NVIDIA GPUs in results, the last to be measured first."""
+    """Return the names of the NVIDIA GPUs in results, most recently measured first."""
     latest = sorted(_of_device(found, "cuda"), key=lambda each: started(each.environment))
     return list(dict.fromkeys(each.environment["device"]["name"] for each in reversed(latest)))
 
@@ -182,7 +182,7 @@ def _of_device(found: Iterable[results.Results], device: str | None) -> list[res
 
 
 def _of_one_gpu(found: list[results.Results]) -> list[results.Results]:
-    """Keep one GPU: this machine's if it was measured, otherwise the last to be measured."""
+    """Keep one GPU: this machine's if it was measured, else the most recently measured."""
     names = measured_gpus(found)
     if len(names) < 2:
         return found
@@ -191,7 +191,7 @@ def _of_one_gpu(found: list[results.Results]) -> list[results.Results]:
 
 
 def machine(found: Sequence[results.Results]) -> tuple[MachineName, list[results.Results]]:
-    """Return the machine of results, of several the one with CUDA (else UserError), and these."""
+    """Return the only machine in results, or the only one with CUDA, and its results."""
     by_machine: dict[MachineName, list[results.Results]] = {}
     for (name, backend, device, _), of_one in by_device(found).items():
         by_machine.setdefault(MachineName(name, backend, device), []).extend(of_one)
@@ -205,10 +205,10 @@ def machine(found: Sequence[results.Results]) -> tuple[MachineName, list[results
 def compared(
     measured: Sequence[Measurement], called_from: str
 ) -> tuple[list[tuple[Measurement, Timed | None]], str]:
-    """Return measurements with the times by which they are compared, and the caller these are of.
+    """Return measurements with their comparable times, and the caller that these apply to.
 
-    From a graph it is the device time of `rank`, on inputs where anything was timed in a graph; if
-    nothing was on any, times are as launched, as from Python.
+    For `graph`, these are device times from `rank`, on inputs with anything timed in a graph. If no
+    input has graph times, they are launched times, and the caller is `python`.
     """
     able = [each for each in measured if each.record.mode in MODES[called_from]]
     if called_from == GRAPH:
@@ -222,15 +222,15 @@ def compared(
 
 
 def _work(each: Measurement) -> tuple[Hashable, ...]:
-    """Return the key of what `rank` compares."""
+    """Return a key that is equal for measurements ranked together by `rank`."""
     return group(each.record), each.record.study, each.record.input, each.record.inputs
 
 
 def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple[Table, str]]:
-    """Return the table of each task, rebuilds under `update` too, and the caller of its times."""
+    """Return each task's table (`update` includes rebuilds), and the caller its times apply to."""
     of_tasks = grouped(measured, lambda each: _task(each.record))
     found: dict[str, tuple[Table, str]] = {}
-    order = (NOT_MEASURED, *reversed(STATUSES))  # of several the last counts
+    order = (NOT_MEASURED, *reversed(STATUSES))  # later ones override
     for task in (each for each in TASKS if each in of_tasks):
         times, way = compared(of_tasks[task], called_from)
         table: dict[Variant, dict[InputPoint, Known]] = {}
@@ -249,7 +249,7 @@ def _task(record: AnyRecord) -> str | None:
     is_alone = (record.inputs or 1) == 1 and has_moved == (record.at("destination") is not None)
     _, task, answer = group(record)
     if task == "build" and answer != SORTED:
-        return None  # of several structures, only tasks that query them tell which pays
+        return None  # structures are comparable only by tasks that query them
     fits = record.kind == "particles" and is_alone and (task == "update") == has_moved
     return task if fits else None
 
@@ -264,5 +264,5 @@ def _place(record: AnyRecord) -> InputPoint:
 
 
 def matrix(places: Sequence[InputPoint]) -> Floats:
-    """Return the octaves of places, shape (places, axes)."""
+    """Return the octaves of inputs, shape (inputs, axes)."""
     return np.array([place.octaves for place in places], np.float64)

@@ -1,4 +1,4 @@
-"""What measurements of one task say about inputs between those that were measured."""
+"""Interpolate the measurements of one task to inputs between the measured ones."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from gpubench.choose.evidence import NOT_MEASURED, InputPoint, Known, Setting, T
 from gpubench.choose.surface import SAME, Booleans, Floats, Integers
 from gpubench.evidence.ranking import Variant
 
-APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
-TESTS, FEWEST_TESTS = 19, 3  # the largest of 19 errors exceeds the next one 19 times in 20
-FADE = 4  # tests farther than these fade out, up to (1 + 1 / FADE) times as far, to avoid steps
-NEAR = 0.1  # octaves from a measured input within which what is right there is a candidate
-FURTHER = 1.5  # half the diagonal of a grid's mesh over its shorter side, if that is not 2.8 longer
+APART = 2.0  # distance in octaves added by a difference in one field of the setting
+TESTS, FEWEST_TESTS = 19, 3  # a 20th error is below the largest of 19 with 95 % probability
+FADE = 4  # weights fall to 0 between the TESTS-th distance and (1 + 1 / FADE) times it
+NEAR = 0.1  # octaves: subjects right on a measured input this near are candidates
+FURTHER = 1.5  # advice reaches this many typical distances between inputs from a measurement
 NORMAL_95 = 1.96  # standard deviations in the half-width of a 95 % interval
-TAIL, STEPS = 6.0, 400  # of the integral over losses: deviations times the root of 2
+TAIL, STEPS = 6.0, 400  # limit of the integral over losses, in deviations times sqrt(2); its steps
 
 
 class TimeEstimate(NamedTuple):
     """The interpolated time and memory of a subject on an input.
 
-    measured: the intervals of the measurements around it, by their weights, as the logarithm of a
-    factor. as_launched: see `Known.is_launched`. Bytes are None if a measurement has none.
+    measured: the weighted mean half-width of the surrounding measurements' intervals, as the
+    logarithm of a factor. as_launched: see `Known.is_launched`. Bytes are None if any is unknown.
     """
 
     subject: Variant
@@ -43,7 +43,7 @@ class TimeEstimate(NamedTuple):
     def between(
         cls, subject: Variant, ms: float, off: float, around: Sequence[tuple[Known, float]]
     ) -> TimeEstimate:
-        """Return an estimate between weighted measurements; off: see `Margin.of`."""
+        """Return an estimate from weighted measurements; off: see `Margin.of`."""
         width = sum(share * known.half_width for known, share in around)
         factor = math.exp(off + width)
         as_launched = any(known.is_launched for known, _ in around)
@@ -60,7 +60,7 @@ def _bytes(around: Sequence[tuple[Known, float]], field: str) -> int | None:
 
 
 class Margin(NamedTuple):
-    """How many times as long another takes as the best, with a 95 % interval.
+    """The ratio of another subject's time to the best's, with a 95 % interval.
 
     deviation: standard deviation of the logarithm of the ratio.
     """
@@ -73,14 +73,14 @@ class Margin(NamedTuple):
 
     @classmethod
     def of(cls, best: TimeEstimate, other: TimeEstimate, width: float, off: float = 0.0) -> Margin:
-        """Return a margin; width, of the interval, and off, of interpolation, are logarithms."""
+        """Return a margin. width: interval width; off: interpolation error; both are logarithms."""
         ratio, factor = other.ms / best.ms, math.exp(width)
         deviation = math.hypot(off, best.measured, other.measured) / NORMAL_95
         return cls(other, ratio, ratio / factor, ratio * factor, deviation)
 
     @property
     def is_known(self) -> bool:
-        """Whether one of them is faster, as far as the interval tells."""
+        """Whether the interval shows which one is faster."""
         return self.low > 1 or self.high < 1
 
 
@@ -95,22 +95,22 @@ class Risk(NamedTuple):
 
     @classmethod
     def of(cls, margins: Sequence[Margin]) -> Risk:
-        """Return the risk of a choice by its margins, of which there is at least one."""
+        """Return the risk of a choice, given at least one margin."""
         if (lowest := min(each.low for each in margins)) == 0:
             return cls(math.inf, math.inf)
         rivals = [(math.log(m.ratio), max(m.deviation, SAME) * math.sqrt(2)) for m in margins]
         end = max(0.0, *(TAIL * scale - log for log, scale in rivals))
         parts = (np.arange(STEPS) + 0.5) / STEPS
-        lost = end * parts**2  # logarithms, closer to each other near 0
+        lost = end * parts**2  # logarithms of ratios, denser near 0
         less = (math.prod(1 + math.erf((u + x) / s) for x, s in rivals) for u in lost)
         more = 1 - np.array([*less]) / 2 ** len(rivals)
-        # The mean is the integral of the probability to lose more.
+        # The mean loss is the integral of the probability of a greater loss.
         expected = float((more * np.exp(lost) * parts).sum() * 2 * end / STEPS)
         return cls(expected, max(0.0, 1 / lowest - 1))
 
 
 class Barred(NamedTuple):
-    """A subject that is no candidate, and the reason in one line."""
+    """A subject that is not a candidate, and the reason in one line."""
 
     subject: Variant
     status: str
@@ -118,10 +118,10 @@ class Barred(NamedTuple):
 
 
 class TimeModel:
-    """Times of the subjects of one task between measured inputs, as docs/choosing.md has it.
+    """Times of the subjects of one task between measured inputs, by the method of docs/choosing.md.
 
-    right: where each subject was measured and may be ranked. reference: the subject that was right
-    on the most inputs. Internally subjects and inputs are indices into `subjects` and `places`.
+    right: each subject's measurements that may be ranked, by input. reference: the subject with the
+    most. Methods identify subjects and inputs by indices into `subjects` and `places`.
     """
 
     def __init__(self, table: Table) -> None:
@@ -143,7 +143,7 @@ class TimeModel:
             np.array([[place in of[subject] for place in self.places] for subject in self.subjects])
             for of in (table, self.right)
         )
-        # Every value of every part of a setting that varies.
+        # All values of those fields of a setting that vary.
         self._words = [
             (part, value)
             for part, values in enumerate(zip(*self.settings, strict=True))
@@ -154,14 +154,14 @@ class TimeModel:
         self._basis = surface.basis(self._at, self._at, self._octaves.shape[1])
 
     def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
-        """Return octaves with a column for each value of a setting, for the distances."""
+        """Return octaves and an indicator column for each value in `_words`, for distances."""
         differs = [[setting[part] == value for part, value in self._words] for setting in settings]
         columns = np.array(differs, np.float64).reshape(len(settings), len(self._words))
         columns = np.broadcast_to(columns, (len(points), len(self._words)))
         return np.hstack([points, columns * (APART / math.sqrt(2))])
 
     def contains(self, place: InputPoint) -> bool:
-        """Tell whether an input lies between measured ones of its setting."""
+        """Whether an input is in the convex hull of the measured inputs with its setting."""
         inputs = self._octaves[self._in[place.setting]]
         everything = np.ones((1, len(inputs)), np.bool_)
         _, weight = surface.corners(inputs, matrix([place]), everything[None], everything)
@@ -169,10 +169,10 @@ class TimeModel:
 
     @cached_property
     def fit(self) -> tuple[Floats, Floats]:
-        """The coefficients over `basis` of each subject's logarithm of time, and its errors.
+        """The coefficients of each subject's log time in `basis`, and the errors on its inputs.
 
-        An error is that of the surface without the input, the sum of those of the reference, where
-        it was right, and of the ratio to it; NaN if there is none.
+        Errors are from leave-one-out interpolation: the error of the log ratio to the reference,
+        plus the error of the reference if it was right; NaN where undefined.
         """
         n, axes = self._octaves.shape
         made = [
@@ -203,17 +203,17 @@ class TimeModel:
         return coefficients, errors
 
     def ms(self, points: Floats, setting: Setting) -> Floats:
-        """Return ms of each subject at any points of a setting; NaN if it has no surface."""
+        """Return each subject's time at points of a setting in ms; NaN without a surface."""
         at = self._coordinates(points, [setting])
         return np.exp(surface.basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
 
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None
     ) -> tuple[Booleans, Integers, Floats]:
-        """Return which subjects are candidates, and the corners around the points."""
+        """Return which subjects are candidates at points, and `corners` and their weights."""
         here = np.flatnonzero(self._in[setting])
         both = np.hstack([self._is_measured[:, here], self._is_right[:, here]])
-        cases, which = np.unique(both, axis=0, return_inverse=True)  # most are alike
+        cases, which = np.unique(both, axis=0, return_inverse=True)  # most subjects share one
         measured, right = cases[:, : len(here)], cases[:, len(here) :]
         there = np.ones((1, len(here)), np.bool_) if but is None else ~but[:, here]
         octaves = self._octaves[here]
@@ -230,21 +230,21 @@ class TimeModel:
         return found[which], here[index][which], weight[which]
 
     def times(self, points: Floats, setting: Setting, but: Booleans | None = None) -> Floats:
-        """Return ms of each subject at points of a setting, NaN if it is no candidate.
+        """Return each subject's time at points of a setting in ms; NaN if it is no candidate.
 
-        but: inputs to leave out, for each point.
+        but: mask of the inputs to leave out at each point.
         """
         able, _, _ = self._candidates(points, setting, but)
         return np.where(able, self.ms(points, setting), np.nan)
 
     @cached_property
     def held_out(self) -> Floats:
-        """The `times` of each input if nothing were measured there, shape (subjects, inputs)."""
+        """The `times` on each input, predicted from the others; shape (subjects, inputs)."""
         found = np.full(self._is_right.shape, np.nan)
         itself = np.eye(len(self.places), dtype=np.bool_)
         errors, reference = self.fit[1], self.subjects.index(self.reference)
         common = np.where(self._is_right[reference], errors[reference], 0.0)
-        # Without an own time there, its surface does not know the input, but the reference's does.
+        # A subject without a time there still depends on it through the reference's surface.
         errors = np.where(self._is_right, errors, common)
         for setting, inputs in self._in.items():
             times = self.times(self._octaves[inputs], setting, itself[inputs])
@@ -253,9 +253,9 @@ class TimeModel:
 
     @cached_property
     def _tests(self) -> dict[Setting, tuple[Integers, Floats]]:
-        """By setting, the inputs that test interpolation, and how far the nearest other is.
+        """By setting, the inputs that test interpolation, and their distances to the nearest other.
 
-        They lie in the hull of the others, or if these are too few are all: errors are larger then.
+        They are those in the convex hull of the others; if too few, all, which overstates errors.
         """
         found = {}
         for setting, inputs in self._in.items():
@@ -269,16 +269,16 @@ class TimeModel:
         return found
 
     def reach(self, setting: Setting) -> float:
-        """Return how far from a measurement there is advice, in octaves."""
+        """Return the maximum distance in octaves from a measurement at which we give advice."""
         apart = np.sort(self._tests[setting][1])
         # Not np.median, which imports numpy.ma: a quarter of the first call of a NeighbourList.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
     def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float:
-        """Return the error of interpolation, as a logarithm, of a subject or of the ratio of two.
+        """Return the log error of interpolating a subject's time or the ratio of two subjects'.
 
-        It is the largest of the TESTS nearest inputs, times the square root of the distance over
-        that in the test; 0 on a measured input.
+        It is the largest error of the TESTS nearest tests, each scaled by the square root of the
+        distance to a measurement over that in the test; 0 on a measured input.
         """
         right = (self._octaves[self._is_right[s] & self._in[setting]] for s in subjects)
         distance = max(surface.distances(point, own).min(initial=np.inf) for own in right)
@@ -301,9 +301,9 @@ class TimeModel:
         return float(off.max())
 
     def ranked(self, place: InputPoint) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
-        """Return the fastest on an input, the margins of the other candidates, and the barred.
+        """Return the fastest candidate, margins of other candidates, and barred subjects.
 
-        An interval spans the error of interpolation and those of the measurements around.
+        An interval covers the errors of interpolation and of the surrounding measurements.
         """
         setting, point = place.setting, matrix([place])
         is_able, index, weight = self._candidates(point, setting)
@@ -332,7 +332,7 @@ class TimeModel:
     def _why_barred(
         self, subject: Variant, place: InputPoint, around: Collection[InputPoint]
     ) -> Barred:
-        """Return why a subject is barred: it is not right, or not measured, around there."""
+        """Return why a subject is barred: wrong, untimed or not measured near this input."""
         measured = self.table[subject]
         if not any(each.setting == place.setting for each in measured):
             return Barred(subject, NOT_MEASURED, f"not measured with {place.setting.words}")

@@ -1,4 +1,4 @@
-"""Answers in words, and as JSON."""
+"""Format answers in words and as JSON."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gpubench.choose.validation import Validation
 from gpubench.evidence.ranking import Variant
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
-_SAME = 0.01  # octaves
-_LITTLE = 0.001  # an expected loss below which no figure is shown
+_SAME = 0.01  # octaves within which two inputs count as the same
+_LITTLE = 0.001  # smaller expected losses are not quantified
 _LAUNCHED = "compared as launched from Python"
 
 
@@ -32,8 +32,8 @@ def sentence(answer: Answer) -> str:
 
 
 def _promise(answer: Answer, best: TimeEstimate) -> str:
-    """Return time, memory and risk of the best."""
-    # What it takes at most: a library's peak, else what was counted.
+    """Describe the time, memory and risk of the best."""
+    # Peak memory if a library reports it, else the workspace.
     memory = best.workspace_bytes if best.peak_bytes is None else best.peak_bytes
     needs = "" if memory is None else f", {size(memory)}"
     text = f"{_LAUNCHED if best.as_launched else f'about {_ms(best.ms)}'}{needs}"
@@ -47,7 +47,7 @@ def _promise(answer: Answer, best: TimeEstimate) -> str:
 
 
 def evidence_lines(answer: Answer) -> list[str]:
-    """Return the ties, then the evidence of the answer, a line each."""
+    """Return lines with the ties, then the evidence for the answer."""
     lines = []
     if answer.best is not None:
         lines += [f"for {answer.question.words}, on {answer.machine.device}"]
@@ -67,7 +67,7 @@ def evidence_lines(answer: Answer) -> list[str]:
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
-    """Convert an answer to the form of answer.schema.json."""
+    """Convert an answer to the format of answer.schema.json."""
     first = [] if answer.best is None else [_candidate_as_json(answer.best, None)]
     return {
         "schema": 1,
@@ -94,7 +94,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to JSON: objects for named tuples, null for what nothing bounds."""
+    """Convert a value to JSON: named tuples to objects, infinity to null."""
     match value:
         case Variant():
             return value._asdict() | {"parameters": dict(value.parameters)}
@@ -114,7 +114,7 @@ def _plain(value: Any) -> Any:
 def _candidate_as_json(estimate: TimeEstimate, margin: Margin | None) -> dict[str, Any]:
     found: dict[str, Any] = _plain(estimate)
     del found["measured"]
-    if estimate.as_launched:  # what was interpolated is no time of its own
+    if estimate.as_launched:  # the interpolated time was not measured directly
         found |= dict.fromkeys(("ms", "low_ms", "high_ms"))
     ratio, low, high = (margin.ratio, margin.low, margin.high) if margin else (1.0, None, None)
     return found | {"ratio": ratio, "ratio_low": low, "ratio_high": _plain(high)}
@@ -130,7 +130,7 @@ def _near_as_json(near: Near) -> dict[str, Any]:
 
 
 def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> dict[str, Any]:
-    """Convert cross-validations to the form of answer.schema.json."""
+    """Convert cross-validations to the format of answer.schema.json."""
     return {
         "schema": 1, "machine": _plain(chooser.machine), "files": list(map(str, chooser.files)),
         "validations": _plain(validations),
@@ -174,7 +174,7 @@ def _change(change: Change) -> str:
 
 
 def validated(found: Validation) -> str:
-    """Return the cross-validation of a task in one sentence."""
+    """Summarise the cross-validation of a task in one sentence."""
     count, favourite = len(found.held_out), found.favourite
     if found.loss is None:
         return f"cross-validation of {found.task}: too few inputs to hold any out"

@@ -1,4 +1,4 @@
-"""What `choose` is asked."""
+"""The questions that `choose` answers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ NO_GRAPHS = (
 
 @dataclass(frozen=True)
 class Question:
-    """A task, and the particles it is for; per_cell: the mean over all cells of the box.
+    """A task, and its input; per_cell: mean number of particles over all cells of the box.
 
-    moved: fraction of the particles that changed cells; the task is then `update`, and otherwise
-        never. destination: where they moved to; by default `next`, or the only one measured.
+    moved: fraction of the particles that changed cells, given exactly if the task is `update`.
+        destination: where they moved to; by default `next`, or the only one measured.
     called_from: `graph`, where device time alone counts, or `python`, where launches count too.
     periodic: the axes along which the box repeats, some of xyz.
     """
@@ -63,18 +63,18 @@ class Question:
 
     @property
     def its_task(self) -> str:
-        """The task; by default `update` if particles moved, otherwise `count`."""
+        """The task; by default `update` if particles moved, else `count`."""
         return self.task or ("count" if self.moved is None else "update")
 
     @property
     def words(self) -> str:
-        """Which input it is, for people."""
+        """A description of the input for users."""
         return words_of(self.particles, self.per_cell, self.moved)
 
 
 @dataclass(frozen=True)
 class SortQuestion:
-    """Uniform keys to be sorted: their number, their type, and the bytes of a value."""
+    """Uniform keys to sort: their number, their type, and the size of a value in bytes."""
 
     keys: int
     value_bytes: int = 4
@@ -91,18 +91,18 @@ class SortQuestion:
 
     @property
     def words(self) -> str:
-        """What is sorted, for people."""
+        """A description of the keys for users."""
         return f"{self.keys:,} keys of {self.key_type}, values of {self.value_bytes} bytes"
 
 
 def words_of(particles: int, per_cell: float, moved: float | None) -> str:
-    """Return which input it is, without its setting."""
+    """Describe an input for users, without its setting."""
     moves = "" if moved is None else f", {100 * moved:.3g} % moved"
     return f"{particles:,} particles, {per_cell:.4g} per cell{moves}"
 
 
 def require_known(option: str, given: object, known: Collection[object]) -> None:
-    """Raise UserError where an option is not one of what it takes."""
+    """Raise UserError unless an option has one of its known values."""
     if given not in known:
         names = ", ".join(str(name) for name in known if name is not None)
         raise UserError(f"--{option} takes one of {names}, not {given!r}")

@@ -1,4 +1,4 @@
-"""Which sort of keys to use: times between the sizes that were measured."""
+"""Recommend a sort of keys, by interpolating times between measured sizes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PLAIN = {"key_order": "uniform", "key_entropy": 1, "key_bits": None, "segment_ke
 
 
 def choose(question: SortQuestion, given: Sequence[Path], device: str | None) -> Answer:
-    """Answer from results files and folders, by default local ones, else those shipped.
+    """Answer from results files and folders, by default local ones, else shipped ones.
 
-    Between two sizes the logarithms of a time and of its interval are linear in that of the size.
+    Log times, and the logarithms of their intervals, are interpolated linearly in log size.
     Raises UserError if there are no results, or results of several machines.
     """
     where, found = machine(files(given, device, STUDY))
@@ -50,7 +50,7 @@ def choose(question: SortQuestion, given: Sequence[Path], device: str | None) ->
 
 
 def _between(subject: Variant, times: Mapping[int, Known], keys: int) -> TimeEstimate | None:
-    """Interpolate the time at a size; None beyond the measured ones."""
+    """Interpolate the time at a size; None outside the measured sizes."""
     below = max((size for size in times if size <= keys), default=None)
     above = min((size for size in times if size >= keys), default=None)
     if below is None or above is None:

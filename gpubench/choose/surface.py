@@ -1,4 +1,4 @@
-"""Values between scattered points: an interpolation that knows its own error, and where it ends."""
+"""Interpolation between scattered points, with leave-one-out errors and the convex hull."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 Booleans = NDArray[np.bool_]
 
-SAME = 1e-9  # octaves between what counts as one point
-NOTHING = 1e-7  # weight of a corner that has no part in a point
-# Heights of corners that are none: beyond the hull, not to be preferred, and in the order of the
-# points where several simplices fit. Those of points are squares of octaves.
+SAME = 1e-9  # octaves within which points coincide
+NOTHING = 1e-7  # smaller weights of corners count as 0
+# See `corners`: the height of artificial corners outside the hull; heights added to points that are
+# not preferred; and heights added by index, to choose between several simplices.
 BEYOND, WORSE, LATER = 1e7, 1e-3, 1e-4
-PIVOTS = 200  # far more than are needed
+PIVOTS = 200  # limit, far more than needed
 
 
 def distances(points: Floats, others: Floats) -> Floats:
-    """Return the distance of each point from each other, shape (points, others)."""
+    """Return the distance of each point from each of others, shape (points, others)."""
     found: Floats = np.sqrt(((points[:, None] - others[None]) ** 2).sum(axis=2))
     return found
 
 
 def basis(points: Floats, others: Floats, trended: int) -> Floats:
-    """Return the basis functions at points: phi(r) = -r about each of others, then a linear trend.
+    """Return basis functions at points: phi(r) = -r around each of others, and a linear trend.
 
-    With this kernel a surface needs no length scale and does not overshoot as cubic ones do.
+    This kernel needs no length scale, and does not overshoot as cubic kernels do.
 
-    trended: how many of the first axes may have a slope. Shape (points, others + 1 + trended).
+    trended: number of leading axes with a slope. Shape (points, others + 1 + trended).
     """
     ones = np.ones((len(points), 1))
     return np.hstack([-distances(points, others), ones, points[:, :trended]])
 
 
 def solution(points: Floats, trended: int) -> Floats:
-    """Return the matrix that turns values at points into coefficients of `basis`.
+    """Return the matrix that maps values at points to coefficients of `basis`.
 
-    Axes along which the points do not vary independently get no slope. Where c are coefficients by
-    this matrix A, c[i] / A[i, i] is the error at point i of the surface through the others (Rippa
-    1999, Advances in Computational Mathematics 11, equation 15; with a trend: Dubrule 1983,
+    Axes along which the points do not vary independently get no slope. For coefficients c computed
+    with this matrix A, c[i] / A[i, i] is the error at point i of the surface through the others
+    (Rippa 1999, Advances in Computational Mathematics 11, equation 15; with a trend: Dubrule 1983,
     Mathematical Geology 15).
 
     points: float64, shape (n, axes), all different. Shape (n + 1 + trended, n).
@@ -61,19 +61,19 @@ def solution(points: Floats, trended: int) -> Floats:
 def corners(
     points: Floats, at: Floats, exist: Booleans, preferred: Booleans
 ) -> tuple[Integers, Floats]:
-    """Return the corners of the Delaunay simplex around each of other points, and their weights.
+    """Return the corners of the Delaunay simplex around each query point, and their weights.
 
-    Of several simplices, as on a grid, it is one with as many preferred points as possible.
+    If several simplices fit, as on a grid, it has as many preferred corners as possible.
 
-    points: float64, shape (n, axes). at: the others, float64, shape (m, axes). exist: which points
-    exist, in each case for each of the others, shape (cases, 1 or m, n). preferred: (cases, n).
+    points: float64, shape (n, axes). at: query points, float64, shape (m, axes). exist: mask of the
+    points to use for each query, in each case, shape (cases, 1 or m, n). preferred: (cases, n).
 
-    Returns indices and weights, both of shape (cases, m, axes + 1). Corners that are not needed,
-    and all of a point outside the convex hull, have weight 0.
+    Returns indices and weights, both of shape (cases, m, axes + 1). Weights are 0 for unused
+    corners, and for query points outside the convex hull.
 
-    Lifted to the square of its distance, the lower hull of the points is their Delaunay
-    triangulation: of all weights that make a point, those of its simplex have the least height.
-    The simplex method finds them for all at once. SciPy's takes half a second to import.
+    Lift each point to a height: its squared distance from the query. The Delaunay simplex is the
+    convex combination that gives the query with minimal height, found for all queries at once by
+    the simplex method. (SciPy's implementation takes half a second to import.)
     """
     cases, (m, axes), n = len(exist), at.shape, len(points)
     far = np.vstack([np.eye(axes), np.full(axes, -1.0)])
@@ -85,7 +85,7 @@ def corners(
     height = np.pad(height.reshape(-1, n), ((0, 0), (0, axes + 1)), constant_values=BEYOND)
     rows = np.arange(len(height))
     basis = np.tile(np.arange(n, n + axes + 1), (len(rows), 1))
-    # Inverse bases; the last column has the weights of the point itself.
+    # Inverses of the simplex bases; the last column has the weights of the query point.
     made = np.tile(np.linalg.inv(columns[0, n:].T), (len(rows), 1, 1))
     todo = rows
     for _ in range(PIVOTS):

@@ -1,4 +1,4 @@
-"""Cross-validation of the advice: inputs are held out, and the choice from the others is timed."""
+"""Cross-validation of the advice: hold out an input, and compare the choice with its times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpubench.evidence.ranking import Variant
 
 
 class Loss(NamedTuple):
-    """Time lost against the best that was measured, as shares of it, over held-out inputs."""
+    """Time lost over held-out inputs, as fractions of the fastest measured time."""
 
     mean: float
     p90: float
@@ -21,7 +21,7 @@ class Loss(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """An input that was held out. loss: None if the choice has no time there."""
+    """A held-out input. loss: None if the choice has no time there."""
 
     place: InputPoint
     chosen: Variant
@@ -31,10 +31,10 @@ class HeldOut(NamedTuple):
 class Validation(NamedTuple):
     """The cross-validation of the advice on one task.
 
-    held_out: inputs with advice. beyond: inputs at the edge, without. favourite: the subject with
-    the least mean loss, favourite_loss, of those right on most held-out inputs. gain: the fraction
-    of its time that other choices save on average. failures: held-out inputs on which the choice
-    was not right, or not measured; others: on which it was not the favourite.
+    held_out: inputs with advice. beyond: inputs at the edge, without advice. favourite: of the
+    subjects right on most held-out inputs, the one with the least mean loss, favourite_loss. gain:
+    mean fraction of its time saved where the choice is another. failures: held-out inputs on which
+    the choice was not right or not measured. others: those on which it was not the favourite.
     """
 
     task: str
@@ -50,7 +50,7 @@ class Validation(NamedTuple):
 
 
 def validate(task: str, called_from: str, model: TimeModel) -> Validation:
-    """Hold out each input of a task in turn, with all that was measured on it."""
+    """Hold out each input of a task in turn, with all its measurements."""
     held_out: list[HeldOut] = []
     beyond = 0
     costs: dict[Variant, list[float]] = {}
@@ -67,7 +67,7 @@ def validate(task: str, called_from: str, model: TimeModel) -> Validation:
         for subject, ms in right.items():
             costs.setdefault(subject, []).append(ms / best - 1)
     most = max(map(len, costs.values()), default=0)
-    # What is right on fewer inputs cannot be taken always.
+    # A subject right on fewer inputs cannot serve as the single choice.
     reliable = {s: costs[s] for s in model.subjects if len(costs.get(s, ())) == most > 0}
     favourite = min(reliable, key=lambda subject: float(np.mean(reliable[subject])), default=None)
     always = {} if favourite is None else model.right[favourite]

@@ -1,7 +1,7 @@
 """Calibrate the verdict: compare a code with itself, and with itself made slower.
 
-docs/comparing.md describes the method. The slower code is a variant of head with extra launches
-that are not counted, compared with a variant of base with batches of the same length.
+docs/comparing.md describes the method. The slower code is a variant of head with extra, uncounted
+launches, compared with a variant of base whose batches take as long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gpubench.studies.plan import cell_key
 
 # Extra launches per number of launches: 5 % on a GPU, 15 % on a CPU.
 INJECTED = {"gpu": (20, 1), "cpu": (20, 3)}
-TO_SEARCH = 300  # comparisons used for each slow-down that is tried
+TO_SEARCH = 300  # comparisons simulated per slow-down in the search for the smallest
 POWER = 0.9
 SLOWER = (
     *(0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12),
@@ -39,7 +39,7 @@ SLOWER = (
 )
 SEED = 20261121
 
-# The pairs in each comparison, and where sides are swapped; shape (comparisons, pairs).
+# Each comparison's pairs, and a mask of those with swapped sides; shape (comparisons, pairs).
 Draws = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
@@ -55,8 +55,8 @@ def calibrate(
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds, threshold: as in `compare_codes`. comparisons: the number to draw; they include the
-    looks for which there are enough pairs. on_pair: called with the number of pairs measured.
+    seconds, threshold: as in `compare_codes`. comparisons: the number to draw, without looks that
+    need more pairs than there are. on_pair: called with the number of pairs measured.
     Raises UserError for fewer pairs than the first look needs, and where measuring fails.
     """
     if pairs < LOOKS[0]:
@@ -86,7 +86,7 @@ def calibrate(
 
 
 def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:
-    """Return the resolution and the measured times of each cell with complete times."""
+    """Return the clock resolution and the times of each cell that has all its times."""
     found = {}
     for base, head in itertools.product(*pair.records):
         if base.key != head.key or not (isinstance(base, Ok) and isinstance(head, Ok)):
@@ -125,7 +125,7 @@ def evaluate(
     both = [(choose(), rng.random(most) < 0.5) for _ in range(comparisons)]
     chosen, is_changed = map(np.array, zip(*both, strict=True))
     first = chosen[:TO_SEARCH], is_changed[:TO_SEARCH]
-    # Consecutive comparisons with no pair in common.
+    # Comparisons of consecutive pairs that have no pair in common.
     in_order = np.array(complete[: len(complete) // most * most]).reshape(-1, most)
     separate = in_order, np.zeros(in_order.shape, bool)
     called, taken, alarms, cells = [], [], [], {}
@@ -137,7 +137,7 @@ def evaluate(
         called.append(verdicts)
         taken.append(counts)
         alarms.append(rule.verdicts(plain, separate, clock_ms[name])[0] == "slower")
-        # Sides cannot be swapped when one of them is slower.
+        # Sides are not swapped here, since only head is slowed.
         found, _ = rule.verdicts(slower, (chosen, np.zeros_like(is_changed)), clock_ms[name])
         cells[name] = Rates(
             false_alarms=_share(verdicts == "slower"),
@@ -175,7 +175,7 @@ def _smallest(rule: _Rule, plain: Floats, draws: Draws, clock_ms: float) -> floa
 
 
 class _Rule(NamedTuple):
-    """The looks of a comparison at one cell."""
+    """The rule of a comparison for one cell: threshold, risk and looks."""
 
     threshold: float
     alpha: float
@@ -186,7 +186,7 @@ class _Rule(NamedTuple):
     ) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Return the verdict of each comparison, and the number of pairs it used.
 
-        logs: of medians in ms, base and head, shape (pairs, 2). slower: added when swapped.
+        logs: log medians in ms of base and head, shape (pairs, 2). slower: log slow-down of head.
         """
         chosen, is_changed = draws
         both = np.where(is_changed[..., None], logs[chosen][..., ::-1], logs[chosen])

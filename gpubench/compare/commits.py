@@ -21,7 +21,7 @@ from gpubench.measure.environment import git
 def repository(name: str) -> Path:
     """Return the repository of the current folder; raise UserError where there is none.
 
-    name: of the commit to be found in it, for the message.
+    name: the commit that the user wants from it, for the message.
     """
     found = git(Path.cwd(), "rev-parse", "--show-toplevel")
     if found is None:
@@ -51,13 +51,13 @@ def present_code(name: str = "head") -> Code:
 def code_of(root: Path, name: str, commit: str | None) -> Code:
     """Return one side of a comparison, which runs on this interpreter and its packages.
 
-    root: of the repository. name: base or head. commit: full hash; None for the working tree.
+    root: the repository's folder. name: base or head. commit: full hash; None for the working tree.
     """
     title = f"{commit[:12]}" if commit else "working tree"
     source = root if commit is None else _source_of(root, commit)
     variables = {"GPUBENCH_COMMIT": commit} if commit else {}
     variables[plugins.VARIABLE] = plugins.moved(root, source)
-    # A package installed in place, such as in src/, would be that of the working tree.
+    # Packages installed in editable mode would be imported from the working tree.
     own = (Path(path).resolve() for path in sys.path if path)
     moved = [source / path.relative_to(root) for path in own if path.is_relative_to(root)]
     paths = [*map(str, (source, *filter(Path.is_dir, moved))), os.environ.get("PYTHONPATH", "")]
@@ -79,7 +79,7 @@ def _source_of(root: Path, commit: str) -> Path:
                 try:
                     partial.replace(source)
                 except OSError:
-                    if not source.is_dir():  # else another process has made the same copy meanwhile
+                    if not source.is_dir():  # if it is, another process has just made the same copy
                         raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Base and head from results files: matching cells, and whether they are comparable."""
+"""Match the cells of base and head from results files, and check that they are comparable."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LIBRARIES = {"cuda": ("pycuda", "cupy"), "opencl": ("pyopencl", "intel-opencl-rt
 
 
 class Side(NamedTuple):
-    """Base or head. name: as the user calls it."""
+    """Base or head. name: the user's name for it."""
 
     name: str
     results: Sequence[Results]
@@ -59,7 +59,7 @@ class Fault(NamedTuple):
 
     @property
     def kind(self) -> FaultKind:
-        """The kind: whether base, head or neither gives right answers."""
+        """The kind: only base right, only head right, or neither."""
         return "broken" if self.base is None else "mended" if self.head is None else "wrong"
 
 
@@ -73,8 +73,8 @@ class LeftOut(NamedTuple):
 class Matched(NamedTuple):
     """The cells that two sides have in common.
 
-    faults: cells that are wrong in head, or were in base. left_out: cells that only one side has
-    times of. differences: reasons against comparing. environment: machine and code, in words.
+    faults: cells that are wrong in head or base. left_out: cells that are timed on one side only.
+    differences: reasons against comparing. environment: machine and code, in words.
     """
 
     cells: Sequence[ComparedTimes]
@@ -85,9 +85,9 @@ class Matched(NamedTuple):
 
 
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
-    """Match the measurements of each cell by both sides; a process is a file.
+    """Match the cells of base and head; each of their processes is a results file.
 
-    paired: the n-th process of base and the n-th of head ran together; others are ignored.
+    paired: the n-th processes of both sides ran together; processes without a partner are ignored.
     Raises UserError naming all differences between the sides that may change a time, unless
     `force`; and where the sides have no cell in common.
     """
@@ -160,7 +160,7 @@ def _cells(side: Side) -> dict[tuple[Any, ...], dict[int, Measurement]]:
 def _timed(
     base: Mapping[int, Measurement], head: Mapping[int, Measurement], paired: bool
 ) -> tuple[Processes, Processes]:
-    """Return the processes of either side that have a time; if paired, those where both have."""
+    """Return each side's processes with a time; if paired, only pairs in which both have one."""
     ours, theirs = ({p: m for p, m in s.items() if isinstance(m.record, Ok)} for s in (base, head))
     if paired:
         ours = {place: ours[place] for place in ours if place in theirs}
@@ -187,7 +187,7 @@ def _is_skipped(processes: Processes) -> bool:
 
 def _cell(name: str, base: Processes, head: Processes, paired: bool) -> ComparedTimes:
     records = [process.record for process in (*base, *head)]
-    # A sample is the mean of a batch.
+    # A sample is the mean of a batch of launches.
     clock_ms = CLOCK_MS / min(record.batch or 1 for record in records)
     ours, theirs = ([*map(_samples_ms, side)] for side in (base, head))
     starts = ([started(process.results.environment) for process in side] for side in (base, head))
@@ -198,7 +198,7 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Compared
 
 
 def _samples_ms(process: Measurement) -> list[float]:
-    """Return all samples, each timing scaled such that its median is that of the measurement."""
+    """Return all samples, with each timing's scaled to the median of the measurement."""
     pooled = process.record.median_ms or 0.0
     times = [each.record for each in process.timings if isinstance(each.record, Ok)]
     return [ms * (pooled / (t.median_ms or 1.0)) for t in times for ms in t.samples_ms]
@@ -207,8 +207,8 @@ def _samples_ms(process: Measurement) -> list[float]:
 def are_in_turns(base: Sequence[datetime], head: Sequence[datetime]) -> bool:
     """Return whether processes of both sides alternated, given their start times.
 
-    At no moment may one side be two processes ahead of the other; with unequal numbers, fractions
-    count. Starts within one second have no order, and a single process does not alternate.
+    Neither side may ever be two processes ahead of the other (if their numbers differ, scaled to
+    the same total). Starts within one second have no order; a single process does not alternate.
     """
     ours, theirs = sorted(base), sorted(head)
     counts = len(ours), len(theirs)
@@ -229,7 +229,7 @@ def _environment(base: Side, head: Side) -> dict[str, str]:
 
 
 def _code(environment: Mapping[str, Any]) -> str:
-    """Return the package's commit in words, and that of its plugins."""
+    """Return the commits of the package and of its plugins, in words."""
     commits = {"": environment["commit"] or environment["code_hash"]}
     commits |= environment.get("added_commits", {})
     dirty = {"": environment["dirty"]} | environment.get("added_dirty", {})

@@ -14,19 +14,19 @@ from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import Judgement, risk
 
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
-ROWS = 40  # of a Markdown table: a comment has room for about 65,000 characters
+ROWS = 40  # maximum in a Markdown table: comments are limited to about 65,000 characters
 DASH = "\N{EN DASH}"
 
 
 def in_words(verdict: str) -> str:
-    """Return a verdict as displayed; JSON keeps an older name for one of them."""
+    """Return the displayed form of a verdict; JSON keeps an older name for one verdict."""
     return "inconclusive" if verdict == "cannot tell" else verdict
 
 
 def headline(comparison: Comparison) -> str:
     """Return a one-line verdict on the whole comparison, starting with the verdict itself.
 
-    It says what inconclusive cells lack, and where calibration replaced measured spreads.
+    It says why cells are inconclusive, and where calibration replaced measured spreads.
     """
     said, every = _verdict(comparison), comparison.judgements
     reasons = {each.reason for each in every if each.verdict == "cannot tell"}
@@ -80,7 +80,7 @@ def notes(comparison: Comparison) -> list[str]:
 def markdown(comparison: Comparison, command: str) -> str:
     """Return a comment for a pull request; its first line is the verdict.
 
-    command: repeats the comparison.
+    command: the command that repeats the comparison.
     """
     first, _, rest = headline(comparison).partition(":")
     lines = [line for line in notes(comparison)[:-2] if not line.startswith("left out")]
@@ -128,7 +128,7 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
 
 
 def _ordered(comparison: Comparison) -> list[Judgement]:
-    """Return the worst first: slower by ratio, then the inconclusive, faster, the same."""
+    """Return cells, worst first: slower (by ratio), inconclusive, faster, the same."""
     order, sign = list(comparison.counts), {"slower": -1, "faster": 1}
 
     def place(each: Judgement) -> tuple[int, float]:

@@ -30,20 +30,20 @@ from gpubench.studies.study import parse_study, study_text
 PLAIN = ((1, 0),)
 TURNS = 20  # samples of a cell on each side of a pair
 VARIANT_EVERY = 4  # turns between samples of other variants of a cell, if any
-BLOCK_TURNS = 5  # between readings of clocks and throttling
-PATIENCE_S = 900  # the longest a request may take; checking a large input takes minutes
+BLOCK_TURNS = 5  # turns between readings of clocks and throttling
+PATIENCE_S = 900  # time limit of a request; checking a large input takes minutes
 GRACE_S = 60
 
 Variants = dict[tuple[str, int], list[float]]
 
-UNDERSTOOD = (1, PROTOCOL)  # of other commits' workers; `record_of` upgrades their records
+UNDERSTOOD = (1, PROTOCOL)  # protocols of other commits' workers; `record_of` upgrades records
 
 
 class Code(NamedTuple):
     """One side of a comparison.
 
-    name: base or head. title: describes the code to users. variables: of the environment, added to
-    those of this process. folder: working folder. is_ours: whether it is the package running here.
+    name: base or head. title: describes the code to users. variables: environment variables, added
+    to those of this process. folder: working folder. is_ours: whether it is the running package.
     """
 
     name: str
@@ -58,9 +58,9 @@ class Code(NamedTuple):
 class ComparedJob:
     """A comparison's measurements: a study on a device.
 
-    text: of the study's file. selection: see studies.plan.plan; quick None means on a CPU only.
+    text: the study file's text. selection: see studies.plan.plan; quick=None: only on a CPU.
     variants: for base and for head, grain and extra work of each variant of a cell (see
-        measure.sampling.Task); the first is the one recorded.
+        measure.sampling.Task); records are of the first variant.
     """
 
     study: str
@@ -71,28 +71,28 @@ class ComparedJob:
 
     @classmethod
     def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> ComparedJob:
-        """Return the job of measuring a study of this package, or a file of one.
+        """Return the job of measuring a study, given by name or file.
 
-        Raises UserError for an unknown study, and for a selection that it does not have.
+        Raises UserError for an unknown study, and for a selection of things that it lacks.
         """
         job = cls(*study_text(study), device, selection)
         job.plan(is_cpu=False)
         return job
 
     def selected(self, is_cpu: bool) -> dict[str, Any]:
-        """Return the selection on a device."""
+        """Return the selection for a kind of device."""
         quick = self.selection.get("quick")
         return {**self.selection, "quick": is_cpu if quick is None else quick}
 
     def plan(self, is_cpu: bool) -> list[Group]:
-        """Return this package's plan of the measurements on a device."""
+        """Return this package's plan of measurements for a kind of device."""
         return plan(parse_study(self.study, self.text), Selection(**self.selected(is_cpu)))
 
 
 class Pair(NamedTuple):
     """The measurements of two processes.
 
-    records: of base and of head. variants: samples in ms of the others, by cell and variant.
+    records: base's and head's. variants: samples in ms of other variants, by cell and variant.
     """
 
     records: tuple[list[AnyRecord], list[AnyRecord]]
@@ -120,7 +120,7 @@ class Process:
         self._connection = Connection(ours.detach())
 
     def open(self, device: str) -> bool:
-        """Open a device in it; return whether that is a CPU."""
+        """Open a device in the process; return whether it is a CPU."""
         hello = self.ask("open", device=device)
         if hello["protocol"] not in UNDERSTOOD:
             raise UserError(
@@ -179,7 +179,7 @@ class Process:
 class ProcessPairs(AbstractContextManager["ProcessPairs"]):
     """Pairs of processes of base and head, each measuring a job once.
 
-    While one pair measures on a GPU, the next starts; on a CPU that would disturb the first.
+    On a GPU, the next pair starts while one measures; on a CPU this would disturb measurements.
     """
 
     def __init__(self, codes: tuple[Code, Code], job: ComparedJob) -> None:
@@ -194,7 +194,7 @@ class ProcessPairs(AbstractContextManager["ProcessPairs"]):
     def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
         """Measure in a fresh pair of processes.
 
-        seed: of the order of samples. only: keys of cells (studies.plan.cell_key); None for all.
+        seed: seed of the sample order. only: keys of cells (studies.plan.cell_key); None for all.
         Raises UserError if a process ends, or fails a request.
         """
         processes, self._spare = self._spare or self._start(), []
@@ -229,8 +229,8 @@ def _measure(
         ready = [processes[side].receive()["cells"] for side in sides]
         if len(sides) == 2:
             _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)
-        # Cells that the other side lacks or gets wrong are not compared; one sample records that
-        # the answer was right here.
+        # A cell that is wrong or missing on the other side is not compared: one sample suffices to
+        # record that its answer is right on this side.
         for side, own in zip(sides, ready, strict=True):
             for key in own:
                 if len(sides) < 2 or any(key not in each for each in ready):
@@ -260,7 +260,7 @@ def _take_turns(
 
 
 def _both(processes: Sequence[Process], do: str, **request: Any) -> list[dict[str, Any]]:
-    """Send a request to all at once, and wait for all answers."""
+    """Send a request to all processes at once, and wait for all answers."""
     for process in processes:
         process.send(do, **request)
     return [process.receive() for process in processes]

@@ -1,7 +1,7 @@
 """Compare two codes: look at growing numbers of pairs until no cell is undecided.
 
-Cells that a look leaves inconclusive are measured in more pairs, up to the next look. All looks of
-all cells share one risk, so that repeated looks do not raise false alarms.
+Cells that are inconclusive at a look are measured in more pairs, up to the next look. All looks at
+all cells share one total risk, so repeated looks do not increase false alarms.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from gpubench.evidence.results import Results
 from gpubench.measure import clock
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
-# Starting a pair of processes takes about 3 s, and each cell 0.6 s: measured as 0.56 s on an H200,
-# and 0.75 s on two cores of a CPU.
+# Seconds to start a pair of processes, and per cell (measured: 0.56 s on an H200, 0.75 s on two
+# cores of a CPU).
 START_S, CELL_S = 3.0, 0.6
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by kind of device, unless the user sets it
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The findings of a comparison, and the verdict on the whole.
+    """The findings of a comparison, and its overall verdict.
 
     looks: maximum number of looks at the data. base, head: names of the sides.
     """
@@ -60,7 +60,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Literal["broken", "wrong", Verdict]:
-        """The verdict on the whole: the first of these words that applies to any cell."""
+        """The overall verdict: the first of these words that applies to any cell."""
         if self.faults("broken"):
             return "broken"
         if self.counts["slower"]:
@@ -86,8 +86,8 @@ def compare_files(
 ) -> Comparison:
     """Judge results files.
 
-    Calibrations of the machine replace missing spreads between processes, and between whole runs if
-    they lasted as long. Raises UserError for files without results, and for incomparable ones.
+    The machine's calibrations supply missing spreads between processes, and between whole runs if
+    they lasted long enough. Raises UserError for files without results, and for incomparable ones.
     """
     ours, theirs = (
         files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
@@ -132,7 +132,7 @@ def compare_codes(
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
     settled: dict[str, Judgement] = {}
-    open_cells: Collection[str] | None = None  # all cells of the job
+    open_cells: Collection[str] | None = None  # None: all cells of the job
     with ProcessPairs(codes, job) as pairs:
         for pairs_at_look in LOOKS:
             while (count := len(processes[0])) < pairs_at_look:
@@ -158,7 +158,7 @@ def compare_codes(
 def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
     """Count a job's measurements on a device, given as in a results file.
 
-    As in the worker, a graph excludes its plain launches, and other back ends are ignored.
+    As in the worker, graphs replace plain launches, and other back ends are ignored.
     """
     absent = BACKENDS - {device["backend"]}
     return sum(
@@ -171,7 +171,7 @@ def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
 
 
 def how_long(cells: int, seconds: float) -> str:
-    """Describe how long comparing the cells takes, with no look started after the given seconds."""
+    """Describe the duration of a comparison in which no look starts after the given seconds."""
     first, most = (look * (START_S + cells * CELL_S) for look in (LOOKS[0], LOOKS[-1]))
     longest = max(first, min(most, seconds))
     more = f"; up to {longest / 60:.1f} min where cells are inconclusive" if longest > first else ""

@@ -1,7 +1,7 @@
 """Judge whether head takes longer than base: an interval of the ratio for each cell, and a verdict.
 
-A process counts once, with the median of its samples. docs/comparing.md describes the method, its
-sources, and the simulations behind the choice.
+Each process counts as one value, the median of its samples. docs/comparing.md describes the method,
+its sources, and the simulations behind the choice.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Floats = NDArray[np.float64]
 Known = float | None  # a value from calibration, if known
 
 TRIM = 0.2
-# Trimming may add at most this to the chance of `_all_apart`: nothing for a thousand cells.
+# Trimming may raise the chance of `_all_apart` to at most this, negligible for a thousand cells.
 MODES_RISK = 1e-5
 CLOCK_MS = 0.0005  # the resolution of events guaranteed by CUDA
 SHORTEST_MS = 1e-9  # the shortest valid time
-LEAST_DEVIATION = 1e-7  # of logarithms: less than files resolve with six digits
+LEAST_DEVIATION = 1e-7  # of logarithms: below the resolution of files with six digits
 NOT_IN_TURNS = "base and head were not measured in turns, and whole runs may be offset: "
-WIDEST = 20.0  # log ratio, which keeps limits finite
+WIDEST = 20.0  # cap on log ratios, which keeps limits finite
 
 
 class ComparedTimes(NamedTuple):
     """The processes' measurements of one cell on both sides.
 
-    name: for display, the same in every comparison.
+    name: display name, the same in every comparison.
     base, head: samples of each process in milliseconds, or only its median.
     paired: the i-th process of base ran together with the i-th of head, with samples in turns.
     clock_ms: the assumed resolution of a sample; samples that show a finer one override it.
-    key: for programs, see studies.plan.cell_key.
+    key: identifies the cell to programs, see studies.plan.cell_key.
     in_turns: whether processes of both sides alternated; else each side may be offset as a whole.
     """
 
@@ -63,9 +63,9 @@ class Judgement:
     base_ms, head_ms: centre of the process medians. ratio: head over base. ratio_low, ratio_high:
         its interval, simultaneous for all cells of the comparison. None where there is none.
     rests_on: the source of the interval's spread.
-    spread_between: of processes, as the standard deviation of log medians; for pairs, of log
+    spread_between: between processes, as standard deviation of log medians; for pairs, of log
         ratios; None where there are too few.
-    reason: why it is inconclusive, else None. key: as in the cell.
+    reason: why it is inconclusive, else None. key: see ComparedTimes.
     """
 
     name: str
@@ -93,13 +93,13 @@ def judge(
     spreads: Mapping[str, float] = {},
     between_runs: Mapping[str, float] = {},
 ) -> list[Judgement]:
-    """Judge each cell; all intervals hold together with the given confidence.
+    """Judge each cell; the confidence is that of all intervals jointly.
 
     threshold: the relative change that matters. looks: maximum number of looks at the data; the
         same at each look. spreads: by name of the cell, the calibrated standard deviation of log
         process medians (`spread_of`), used with too few processes.
-    between_runs: likewise that of the log offset of a whole run, for sides that did not alternate;
-        without it, these are inconclusive.
+    between_runs: calibrated standard deviations, by name, of the log offset of a whole run, for
+        sides that did not alternate, which are inconclusive without it.
     """
     alpha = risk(max(1, len(cells)), confidence, looks)
     return [
@@ -109,7 +109,7 @@ def judge(
 
 
 def risk(cells: int, confidence: float, looks: int) -> float:
-    """Return the probability that one interval at one look may miss (Bonferroni)."""
+    """Return the permitted probability that an interval at one look misses (Bonferroni)."""
     return (1 - confidence) / (cells * looks)
 
 
@@ -121,8 +121,8 @@ def next_enough(processes: int, paired: bool, alpha: float) -> int:
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
     """Return whether this many processes per side support an interval with risk alpha.
 
-    The chance that base is all in one mode and head in the other must not exceed it. If the sides
-    have different numbers, the smaller counts.
+    If times are bimodal, the chance that base is all in one mode and head in the other must not
+    exceed alpha. If the sides have different numbers, the smaller counts.
     """
     cut = trimmed(processes, paired)
     return processes > 1 and _all_apart(processes, cut, paired) <= alpha
@@ -132,7 +132,7 @@ def are_enough(processes: int, paired: bool, alpha: float) -> bool:
 def trimmed(processes: int, paired: bool) -> int:
     """Return the number of values trimmed from either end.
 
-    It does not depend on the risk, so more cells never narrow an interval.
+    It is independent of the risk, so comparing more cells never narrows an interval.
     """
     cuts = range(int(TRIM * processes), 0, -1)
     return next((cut for cut in cuts if _all_apart(processes, cut, paired) <= MODES_RISK), 0)
@@ -140,9 +140,9 @@ def trimmed(processes: int, paired: bool) -> int:
 
 @cache
 def _all_apart(processes: int, cut: int, paired: bool) -> float:
-    """Return the chance that all but `cut` of base are in one mode, and those of head in the other.
+    """Return the chance that bimodal times separate: base in one mode, head in the other.
 
-    The modes are equally likely, which maximises it.
+    `cut` processes of each side may be elsewhere. Equally likely modes maximise the chance.
     """
     if paired:
         return 2 * float(binom.sf(processes - cut - 1, processes, 0.25))
@@ -164,13 +164,13 @@ def interval(base: Floats, head: Floats, paired: bool, alpha: float) -> tuple[Fl
             freedom = variance**2 / (
                 base_variance**2 / base_freedom + head_variance**2 / head_freedom
             )
-        else:  # Welch's degrees of freedom are too many if the smaller set spreads more
+        else:  # Welch gives too many degrees of freedom if the smaller set spreads more
             freedom = min(base_freedom, head_freedom)
     return centre, t.isf(alpha / 2, freedom) * np.sqrt(variance)
 
 
 def _cut(logs: Floats, others: Floats, paired: bool) -> int:
-    """Return the number of values to trim from either end: the same fraction of both sides."""
+    """Return the number of a side's values to trim from either end, equal as a fraction."""
     count, fewer = int(logs.shape[-1]), int(min(logs.shape[-1], others.shape[-1]))
     return trimmed(fewer, paired) * count // fewer
 
@@ -188,8 +188,8 @@ def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
     winsorised = np.clip(ordered, inner[..., :1], inner[..., -1:])
     deviation = np.maximum(winsorised.std(axis=-1, ddof=1), LEAST_DEVIATION)
     variance = deviation**2 * (count - 1) / (kept * (kept - 1))
-    # Yuen has kept - 1, whose coverage is too low at the small risks of many cells: up to twice the
-    # risk at 1e-4. Half a degree less per value cut from an end corrects this.
+    # Yuen uses (values kept - 1) degrees of freedom. At the small risks of many cells, coverage is
+    # then too low: up to twice the risk at 1e-4. Half a degree less per trimmed value corrects it.
     return inner.mean(axis=-1), variance, kept - 1 - cut / 2
 
 
@@ -200,7 +200,7 @@ def judge_cell(
     spread: Known = None,
     between_runs: Known = None,
 ) -> Judgement:
-    """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
+    """Judge one cell by an interval that misses with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
     judged = Judgement(
         cell.name, cell.key, "cannot tell",
@@ -273,11 +273,11 @@ def _with_clock(
 ) -> Floats:
     """Return half widths extended by half a clock step on either side.
 
-    times_ms: of all samples, along the last axis; they may show a step below clock_ms.
+    times_ms: times of all samples, along the last axis; they may reveal a finer step than clock_ms.
     """
     steps = np.diff(np.sort(times_ms, axis=-1), axis=-1)
     step = np.where(steps > 0, steps, clock_ms).min(axis=-1, initial=clock_ms)
-    # Errors of orders of magnitude are as good as unknown.
+    # Errors of orders of magnitude count as unknown.
     wide: Floats = np.minimum(half + step / 2 * (1 / base_ms + 1 / head_ms), WIDEST)
     return wide
 
@@ -285,7 +285,7 @@ def _with_clock(
 def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
     """Return the log ratio of one pair: the median over its turns, base and head side by side.
 
-    With missing samples the turns cannot be matched: then the log ratio of the medians.
+    If samples are missing, turns cannot be matched, and it is the log ratio of the medians.
     """
     if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
         turns = zip(base, head, strict=True)
@@ -298,8 +298,8 @@ def _estimate(
 ) -> tuple[RestsOn | None, float, float | None]:
     """Return the source of the log ratio's interval, its centre, and its half width.
 
-    base, head: logarithms of process medians. spread: calibrated, between processes; used where
-    these are too few. offset: calibrated standard deviation of the offset of a whole side.
+    base, head: logarithms of process medians. spread: calibrated, between processes; used if there
+    are too few processes. offset: calibrated standard deviation of the offset of a whole side.
     """
     fewer = min(len(base), len(head))
     quantile = float(norm.isf(alpha / 2))
@@ -313,7 +313,7 @@ def _estimate(
     seen = (_between(base, head, paired) or 0.0) / (math.sqrt(2) if paired else 1)
     if offset == 0:
         error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
-    else:  # a side counts as one process, whose calibrated spread includes the offset
+    else:  # a side counts as one process: its calibrated spread includes the offset
         error = max(spread, seen, offset or 0.0) * math.sqrt(2)
     return "calibration", float(centre), quantile * error
 
@@ -351,7 +351,7 @@ def _centre_ms(own: Floats, other: Floats, paired: bool) -> float:
 
 
 def _between(base: Floats, head: Floats, paired: bool) -> float | None:
-    """Return the standard deviation of pairs' log ratios, or that of both sides pooled."""
+    """Return the standard deviation of pairs' log ratios; if unpaired, of log medians, pooled."""
     sides: Sequence[Floats] = (head - base,) if paired else (base, head)
     squares = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
     freedom = sum(len(side) - 1 for side in sides)

@@ -1,7 +1,7 @@
 """A process that measures cells on request: one side of a pair.
 
-`gpubench.compare.worker SOCKET` imports the package of the code that it measures. The comparing
-process sends it requests in JSON over an open socket.
+`gpubench.compare.worker SOCKET` imports the code to measure, and answers JSON requests that the
+comparing process sends over an open socket.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from gpubench.studies.plan import Group, cell_key, plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import Subject, Sweep, parse_study
 
-PROTOCOL = 2  # protocol 1 has records of schema 1
-# Samples are requested one by one: of a budget, only the warm-up counts.
+PROTOCOL = 2  # protocol 1 used records of schema 1
+# Samples are requested one by one, so only the warm-up of this budget matters.
 BUDGET = Budget(seconds_per_task=0.2, max_samples=100)
 
 
 class Sampler:
-    """The algorithms made on a device, and their samples; each method is a request."""
+    """The algorithms on a device, and their samples; each method answers a request."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -46,7 +46,7 @@ class Sampler:
         return {"environment": environment(self._device)}
 
     def plan(self, study: str, text: str, selection: dict[str, Any]) -> dict[str, Any]:
-        """Read a study and count its inputs, leaving out what this package lacks."""
+        """Read a study, without subjects that this package lacks, and count its inputs."""
         read = parse_study(study, text)
         known = replace(read, sweeps=tuple(map(_known, read.sweeps)), subjects=())
         self._groups = plan(known, Selection(**selection))
@@ -56,7 +56,7 @@ class Sampler:
         """Make, check and warm up an input's measurements; return the cells to sample.
 
         only: cells by their keys; None for all. variants: grain and extra work of each variant of a
-        cell, see Task; the first is the one recorded.
+        cell, see Task; records are of the first variant.
         """
         chosen = self._groups[group]
 
@@ -66,7 +66,7 @@ class Sampler:
         items = [item for item in chosen.items if only is None or key_of(*item) in only]
         self._bench = Bench(chosen, items, self._device)
         for trial in self._bench.trials:
-            # Where a graph can hold the launches, gaps between launches are not compared.
+            # If a graph can hold the launches, plain launches, with gaps, are not compared.
             if {"graph", "hot"} <= {*trial.modes}:
                 trial.modes.remove("hot")
         tasks = self._bench.tasks()
@@ -98,7 +98,7 @@ class Sampler:
         return {}
 
     def look(self) -> dict[str, Any]:
-        """Read clocks and throttling; return why the device was throttled since the last time."""
+        """Read clocks and throttling; return why the device was throttled since the last look."""
         return {"throttled_by": self._block.end()}
 
     def end_block(self, throttled_by: list[str]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Sampler:
     def finish(self, check: bool) -> dict[str, Any]:
         """Return records, and the samples of other variants.
 
-        check: whether to check all answers once more first.
+        check: whether to check all answers again first.
         """
         assert self._bench is not None
         for key, (trial, mode) in self._cells.items():
@@ -134,7 +134,7 @@ class Sampler:
 
 
 def _known(sweep: Sweep) -> Sweep:
-    """Return a sweep reduced to the subjects that this package has."""
+    """Return a sweep with only the subjects that this package has."""
     algorithms, workloads = registry.algorithms(), registry.workloads()
     subjects = (s for s in sweep.subjects if s.algorithm in algorithms)
     known = tuple(s for s in subjects if s.form in algorithms[s.algorithm].forms)
@@ -143,10 +143,10 @@ def _known(sweep: Sweep) -> Sweep:
 
 
 def main() -> None:
-    """Answer requests, the first of which opens a device, until the other side disconnects."""
+    """Open a device at the first request, then answer requests until the other side disconnects."""
     sampler: Sampler | None = None
     with Connection(int(sys.argv[1])) as connection, ExitStack() as opened:
-        survey()  # imports the back ends, which takes seconds, without opening a device
+        survey()  # imports the back ends (takes seconds) without opening a device
         for request in _requests(connection):
             answer: dict[str, Any]
             try:

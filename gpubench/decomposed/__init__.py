@@ -1,13 +1,13 @@
-"""SPH shared by several ranks: each has planes of cells, and copies of the adjacent planes.
+"""SPH shared by several ranks: each has planes of cells, and copies of adjacent planes (halo).
 
 In memory a plane is contiguous, so ranks exchange rows of arrays. In each step the edge planes of a
 part travel to its neighbours while its inner planes are computed: positions for the densities, then
 velocities and densities for the forces (silva2012, section 6, Algorithm 2). All sums are exact, so
 any number of ranks gives bitwise the same trajectory.
 
-`slab`: each rank keeps its particles, and passes migrants to its neighbours while it moves the
-others; planes are reassigned when loads become unequal. `master`: rank 0 keeps all particles; in
-each step it sorts them, distributes equal parts, and collects them, as in the paper.
+`slab`: each rank keeps its particles. It passes migrants (particles that cross to another rank) to
+its neighbours while it moves the others; planes are reassigned when loads become unequal. `master`:
+as in the paper, rank 0 keeps all particles, and in each step sorts, distributes and collects them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DECOMPOSITIONS: Mapping[str, type[Shared]] = {kind.decomposition: kind for kind 
 def share(workload: type[Workload], decomposition: str | None, device: Device) -> type[Workload]:
     """Return a subclass of a workload whose simulations the device's ranks share.
 
-    Without a decomposition, that is the workload itself. Raises UserError for a workload that
+    Without a decomposition, returns the workload itself. Raises UserError for a workload that
     cannot be shared.
     """
     if decomposition is None:

@@ -12,9 +12,9 @@ from gpubench.distributed.transport import Parcel
 
 
 class Master(Shared):
-    """Rank 0 keeps all particles, sorts them, distributes them, and collects them.
+    """Rank 0 keeps all particles, and in each step sorts, distributes and collects them.
 
-    Parts are equal up to a plane of cells.
+    Parts are as equal as whole planes of cells allow.
     """
 
     decomposition = "master"
@@ -60,7 +60,7 @@ class Master(Shared):
             self._sort_rows(self.particles)
 
     def _deal(self) -> None:
-        """Divide the planes among the ranks anew, and send each its part of the sorted rows."""
+        """Divide the planes among the ranks anew; send each rank its part of the sorted rows."""
         self._cut(self._comm.bcast(self._counted() if self.rank == 0 else None))
         if self.owned > self.capacity:
             self._allocate_part(self.owned)
@@ -96,12 +96,12 @@ class Master(Shared):
         return first, last - first
 
     def _cells_of(self, rank: int) -> tuple[int, int]:
-        """Return the offset of a rank's cell starts among all, and their number with the end."""
+        """Return the offset of a rank's cell starts, and their number, including the end."""
         low = int(self.bounds[rank])
         return low * self._plane_cells, (self._top_of(rank) - low) * self._plane_cells + 1
 
     def _note_counts(self) -> None:
-        """Keep the counts from the distribution."""
+        """Do nothing: `_deal` has set the counts."""
 
     @property
     def _start(self) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-SPARE = 1.1  # rows of a part, over its particles at allocation
-SPARE_PLANES = 8  # above the particles of the last rank
-SPARE_EDGE = 1.5  # rows for a halo plane, over its particles
-LEAST = 256  # minimum of spare rows
-BALANCE_EVERY = 32  # steps
-IMBALANCE = 0.03  # of the largest part over the mean, above which planes are reassigned
+SPARE = 1.1  # allocated rows of a part per particle
+SPARE_PLANES = 8  # planes with cells above the particles of the last rank
+SPARE_EDGE = 1.5  # allocated rows of a halo plane per particle
+LEAST = 256  # minimum number of spare rows
+BALANCE_EVERY = 32  # steps between checks of the balance
+IMBALANCE = 0.03  # excess of the largest part, above which planes are reassigned
 WARP = 32
 
 

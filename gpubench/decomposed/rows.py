@@ -59,7 +59,7 @@ class PlaneRows(Shares):
         """The velocity column of the state."""
         return self.state_columns[0]
 
-    # Which rows and planes are which.
+    # The rows and planes of each part of the box.
 
     def _neighbours(self) -> list[tuple[int, int]]:
         """Return the sides that have a neighbour, with its rank."""
@@ -68,7 +68,7 @@ class PlaneRows(Shares):
         return [*found, (HIGH, self.rank + 1)] if self.rank < last else found
 
     def _inner_planes(self) -> tuple[int, int]:
-        """Return the range of planes that are in no halo, end exclusive."""
+        """Return the range of planes that no neighbour's halo contains, end exclusive."""
         sides = [side for side, _ in self._neighbours()]
         low, high = self.planes
         return low + (LOW in sides), high - (HIGH in sides)
@@ -92,30 +92,30 @@ class PlaneRows(Shares):
         return (first, middle) if half == 0 else (middle, last)
 
     def _edges(self) -> list[tuple[int, int]]:
-        """Return the row ranges outside the inner planes."""
+        """Return the row ranges of this rank's planes outside the inner ones."""
         first, last = self._inner()
         return [(self.edge, first), (last, self.edge + self.owned)]
 
     def _halo_rows(self, side: int, peer: int) -> tuple[int, int]:
-        """Return the position of a halo plane, and its rows."""
+        """Return the first row of a halo plane, and its number of rows."""
         count = int(self.halo[peer][0])
         return (self.edge - count if side == LOW else self.edge + self.owned), count
 
-    # Where the starts of the own cells are differs where another rank sorted them.
+    # The array of cell starts differs if another rank sorted the particles.
 
     @property
     @abstractmethod
     def _start(self) -> Any:
-        """The array of cell starts, of which this rank's planes are a slice."""
+        """The array of cell starts; this rank's planes are a slice of it."""
 
     def _start_row(self, plane: int) -> int:
-        """Return the row of that array at which the cells of a plane start."""
+        """Return the index in that array of the first cell of a plane."""
         return (plane - self.planes[0]) * self._plane_cells
 
     @property
     @abstractmethod
     def _start_value(self) -> int:
-        """The value of the entry of this rank's first cell."""
+        """The value in that array for this rank's first cell."""
 
     # Launches and messages.
 
@@ -140,7 +140,7 @@ class PlaneRows(Shares):
     def _densities_of(
         self, first: int, last: int, low: int | None = None, high: int | None = None
     ) -> None:
-        """Queue the densities of some rows, restricted to a range of planes if given."""
+        """Queue computing the densities of some rows, only in a range of planes if given."""
         self.kernels.densities(
             self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.coarse,
             self._sorted[1], self.cells, self.noted, self.packed_box, self.kernels.fluid,

@@ -27,17 +27,17 @@ from gpubench.workloads.workload import Value
 
 
 class Shared(PlaneRows):
-    """Mixin that makes an SPH workload a shared one; it precedes the workload in the bases.
+    """Mixin that lets ranks share an SPH workload; it precedes the workload in the bases.
 
-    Particles are kept in `places` and `state_columns`, `held` rows of them, some of which may have
-    left for another rank. In cell order, `owned` of them start at row `edge`: the rows before and
-    after hold the planes copied from the neighbours below and above.
+    Particles are kept in `held` rows of `places` and `state_columns`; some may be gone to another
+    rank. In cell order, the `owned` rows start at row `edge`; the rows before and after hold the
+    halo: planes copied from the neighbours below and above.
 
     bounds: the planes of each rank: bounds[rank] to bounds[rank + 1], exclusive.
-    top: the end of this rank's planes that have cells; there are no particles above.
-    counts: particles in each plane of this rank up to there.
-    halo: for each neighbour, the number of particles in its adjacent plane, and the entry of its
-        first cell.
+    top: the end of this rank's planes that have cells; there are no particles above it.
+    counts: number of particles in each plane of this rank below `top`.
+    halo: for each neighbour, the number of particles in its adjacent plane, and the value
+        of its first cell start.
     """
 
     team: ClassVar[Team]
@@ -113,7 +113,7 @@ class Shared(PlaneRows):
 
     @together
     def do_phase(self, index: int) -> None:
-        """Do one phase of a step; rank 0 goes through all of them in order."""
+        """Do one phase of a step; rank 0 calls this for all phases in order."""
         self._own_phases()[index][1]()
 
     def require_sound(self) -> None:
@@ -174,7 +174,7 @@ class Shared(PlaneRows):
         found = self._collect(self._read_rows(getattr(self, name), *rows))
         return found[rows_of(ids)]
 
-    # How parts are made and kept.
+    # Making and storing the parts.
 
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
         self._sorter = algorithm, form, parameters
@@ -249,7 +249,7 @@ class Shared(PlaneRows):
         self.owned = int(self.counts.sum())
 
     def _top_of(self, rank: int) -> int:
-        """Return the end of a rank's planes with cells: the last rank's, above all particles."""
+        """Return the end of a rank's planes with cells; the last rank omits empty upper planes."""
         low, high = (int(bound) for bound in self.bounds[rank : rank + 2])
         if rank < self.team.ranks.size - 1:
             return high
@@ -307,7 +307,7 @@ class Shared(PlaneRows):
             )
         )  # fmt: skip
 
-    # The parts of a step that all decompositions have.
+    # The parts of a step common to all decompositions.
 
     @abstractmethod
     def _own_phases(self) -> list[Phase]:
@@ -339,7 +339,7 @@ class Shared(PlaneRows):
         )  # fmt: skip
 
     def _sort_rows(self, rows: int) -> None:
-        """Sort; the starts of the planes are then on their way to the host."""
+        """Queue the sort, and copying the starts of the planes to the host."""
         self.algorithm.build(self._cell_of_part, self.places)
         answer = self.algorithm.answer
         assert isinstance(answer, SortedCells)
@@ -363,9 +363,9 @@ class Shared(PlaneRows):
         return np.diff(self._found.view(np.int32)[: high - low + 1]).astype(np.int64)
 
     def _inner_densities(self) -> None:
-        """Queue the densities of the planes that no halo contains, wherever their rows are.
+        """Queue the densities of the inner planes, whose rows need not be known yet.
 
-        The data to send is ready before, so the host can read its size meanwhile.
+        Rows to send are ready before this work ends, so the host can read their number meanwhile.
         """
         low, _ = self.planes
         self._lay(

@@ -47,7 +47,7 @@ class Slabs(Shared):
         ]
 
     def _move_with_bodies(self) -> list[Phase]:
-        """Apply the push of bodies to the fluid after all other forces and before the motion."""
+        """Return the phases that push the fluid by bodies (last of all forces), then move it."""
         return [
             ("force", lambda: self._on(self._forces_of, self._inner_half(1))),
             *self._contacts(),
@@ -106,7 +106,7 @@ class Slabs(Shared):
         if self.rows < aligned(self.capacity) + 2 * self.edge:
             self._allocate_sorted()
         if self.top < self.planes[1] and self.counts[-1] > 0:
-            # Particles may be about to leave the planes that have cells.
+            # Particles may soon rise above the planes that have cells.
             self.top = min(self.planes[1], self.top + room.SPARE_PLANES)
             self._make_sorter()
         self._find_cells()
@@ -115,7 +115,7 @@ class Slabs(Shared):
         self.counts = self._counted()
 
     def _balance(self) -> None:
-        """Every few steps, cut again if loads have become unequal, and sort again."""
+        """Every BALANCE_EVERY steps, cut and sort again if loads have become unequal."""
         if self.step % room.BALANCE_EVERY != 0:
             return
         low, high = self.planes

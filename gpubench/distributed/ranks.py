@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 INSTALL = install.hint("mpi")
 INTERRUPTED = 130  # exit status that shells report after Ctrl-C
-ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to reach a watcher that is starting up
+ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to connect to a watcher that is starting up
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:
@@ -106,7 +106,7 @@ class Ranks:
             watcher = None
         if watcher is not None:
             watcher.join()
-        comm.Barrier()  # from now on, every message of a rank has been read
+        comm.Barrier()  # after this, the watchers have read all messages so far
         if local.rank == 0:
             _unname_shared_memory()
         return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
@@ -202,7 +202,7 @@ def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
         watch.tell(text)
     for descriptor in (1, 2):
         watch.wait_until_read(descriptor)
-    # The error is reported: suppress MPI's own message about the abort.
+    # The error has been reported: suppress MPI's own message about the abort.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ranks.comm.Abort(status)
     os._exit(status)  # MPICH's MPI_Abort may return before the launcher acts on it
@@ -263,13 +263,13 @@ class Watcher:
     def join(self) -> None:
         """Report that all ranks of the run have started; return once this has been read.
 
-        Anything read before a rank dies leaves the order of deaths unambiguous.
+        If this was read before a rank dies, the order of deaths is unambiguous.
         """
         self._tell({"joined": True})
         self._is_answered()
 
     def say(self, text: str) -> bool:
-        """Ask the watcher to print a text, unless another rank spoke before; False without one.
+        """Ask the watcher to print a text, unless another rank did; False without a watcher.
 
         An empty text prints nothing but silences the other ranks. Waits until the text is read.
         """
@@ -314,7 +314,7 @@ def _launcher(variable: str) -> int:
     variable: the environment variable with the rank number.
     """
     process = Path("/proc") / str(os.getppid())
-    with suppress(OSError):  # it may be another user's
+    with suppress(OSError):  # the process may be another user's
         while f"\0{variable}=".encode() in b"\0" + (process / "environ").read_bytes():
             _, _, state_and_parent = (process / "stat").read_text().rpartition(")")
             process = process.with_name(state_and_parent.split()[1])
@@ -325,7 +325,7 @@ def _introduce(line: socket.socket, about: bytes, address: str, size: int) -> No
     """Introduce this rank to the watcher at an address; start the watcher if there is none.
 
     A new watcher gets `about` before it starts, so that it can name this rank even if it is killed
-    meanwhile. Raises OSError where another rank is about to start it, and where starting fails.
+    meanwhile. Raises OSError if another rank is about to start the watcher, or if that fails.
     """
     try:
         line.connect(address)

@@ -54,8 +54,8 @@ def is_unbalanced(
 ) -> bool:
     """Return whether a new cut would shrink the largest slab by more than a tolerance.
 
-    counts: current particles of each plane. tolerance: with 0.1, the largest slab may have 10 %
-    more particles than that of the best cut.
+    counts: current particles of each plane. tolerance: 0.1 lets the largest slab have 10 % more
+    particles than the largest slab of the best cut.
     """
     start = _starts(counts)
     largest = int(np.diff(start[bounds]).max())
@@ -84,8 +84,8 @@ def moves(
 ) -> list[Move]:
     """Return the moves from slabs by the old bounds to those by the new, in order of planes.
 
-    Each plane is in one move. The rows that a rank keeps are one too, with itself as sender and
-    receiver, since their position may change. Moves without rows are left out.
+    Each plane is in one move. Rows that a rank keeps are a move to itself, since their position
+    may change. Moves without rows are left out.
 
     counts: particles of each plane; a rank's rows are in the order of its planes.
     """

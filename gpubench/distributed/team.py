@@ -32,7 +32,7 @@ class Team:
         self, ranks: Ranks, device: Device, transport: Transport, make: Callable[..., Any]
     ) -> None:
         self.ranks, self.device, self.transport = ranks, device, transport
-        self.comm = ranks.comm.Dup()  # keeps messages apart from those of a transport
+        self.comm = ranks.comm.Dup()  # separates its messages from a transport's
         self._make = make
         self._known: dict[int, Any] = {}
         self._gone: list[int] = []

@@ -60,8 +60,8 @@ class Parcel:
 class Transport(ABC):
     """Transfers rows between ranks, in the order of the device's queue.
 
-    Each exchange is one `begin` and one `finish`. Every parcel sent is received by its peer, with
-    the same number of bytes; several between the same ranks match in list order. Ranks that
+    Each exchange is one `begin` and one `finish`. The peer must receive every parcel sent, with the
+    same number of bytes; several parcels between the same ranks match in list order. Ranks that
     exchange nothing need not take part, but all take part in exchanges in the same order.
     """
 
@@ -76,7 +76,7 @@ class Transport(ABC):
         """Mark the queue: the next exchange need not wait for work queued after this.
 
         Work queued between here and `begin` must neither write rows to send nor touch rows to
-        receive. Engines that cannot use the mark wait all the same.
+        receive. Engines that cannot use the mark wait for that work too.
         """
 
     def begin(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
@@ -215,7 +215,7 @@ class MPITransport(Transport):
         self._written: list[Callable[[], None]] = []
 
     def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None:
-        for wait in self._written:  # from buffers that are about to be reused
+        for wait in self._written:  # earlier sends, whose buffers are about to be reused
             wait()
         self._written = []
         for i, parcel in enumerate(receives):
@@ -241,14 +241,14 @@ class MPITransport(Transport):
         """Return `size` bytes of host memory, reused across exchanges."""
         buffer = self._staging.get((direction, number))
         if buffer is None or len(buffer) < size:
-            # Half as much again, since the number of rows varies from step to step.
+            # 50 % more than needed, since the number of rows varies from step to step.
             buffer = self._device.host_buffer(size + size // 2)
             self._staging[direction, number] = buffer
         return buffer[:size]
 
 
 class _Beside(Transport):
-    """Base of the CUDA transports: a second stream, and events between it and the device's."""
+    """Base of the CUDA transports: a second stream, with events to order it and the queue."""
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
         super().__init__(device, ranks)
@@ -326,8 +326,8 @@ class Target(NamedTuple):
 class PeerTransport(_Beside):
     """NVIDIA GPUs of one host: the sender's GPU writes directly to the receiver's memory.
 
-    MPI announces writable rows and queued copies; events shared between processes order the copies
-    after the receiver's queue, and its queue after the copies. No host waits for a GPU. `begin`
+    MPI announces writable rows and queued copies; events shared between processes make copies
+    wait for the receiver's queue, and its later work for them. No host waits for a GPU. `begin`
     waits for the peers' hosts to reach their `begin`.
     """
 

@@ -7,7 +7,7 @@ script, outside the ranks' sessions, and imports nothing of the package.
 Ranks send lines of JSON: `{"rank": 1, "process": 4711}` first, which is answered once its socket is
 watched; `{"joined": true}` when all ranks of the run have started, which is answered; `{"say":
 text}`, which is printed unless another rank spoke before, and then answered; `{"done": true}` at a
-normal end. A socket that closes without either of the latter belongs to a rank that was killed or
+normal end. A socket that closes without `say` or `done` belongs to a rank that was killed or
 crashed. Sockets are reported in the order in which they closed: the first is the cause, the others
 were closed by the launcher. If a rank dies right after sending a line, or before this process
 watches it, the order is unknown: the line then names all ranks that are dead at that moment.
@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ANSWER = b"\n"
-PATIENCE_MS = 10_000  # for the reader of a rank's output
+PATIENCE_MS = 10_000  # time limit for the reader of a rank's output
 # Edge-triggered polling reports sockets in the order of their events. Level-triggered polling keeps
 # earlier sockets in place, so a rank could seem to die before the one that did.
 CLOSING_ORDER = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
@@ -37,7 +37,7 @@ CLOSING_ORDER = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 
 @dataclass(eq=False)
 class Watched:
-    """The socket of one rank, with its unread lines and an incomplete one.
+    """The socket of one rank, with its unread lines and a partially received line.
 
     has_gone: whether the rank has closed its side.
     """
@@ -117,7 +117,7 @@ def accepted(listener: socket.socket) -> list[socket.socket]:
 
 
 def death(suspects: list[Watched], size: int, all_began: bool) -> str:
-    """Return the line that names the ranks of which one was the first to die.
+    """Return the line that names the rank that died first, or the suspects.
 
     all_began: whether all ranks are known to have started; if not, another may have died first.
     """

@@ -1,4 +1,4 @@
-"""Bounds on values in our files, and reading such files: typed, or rejected with one line."""
+"""Typed reading of our files, with bounds on values; a bad file is rejected with one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpubench.base.writing import write_whole
 
 T = TypeVar("T")
 
-# No type has a `pattern`: in unions with arrays msgspec 0.22 frees these expressions too early.
+# No type has a `pattern`: in unions with arrays, msgspec 0.22 frees compiled patterns too early.
 # `_require_texts` rejects characters that names and lines must not contain.
 Name = Annotated[str, Meta(min_length=1, max_length=100)]  # used in titles and file names
 Line = Annotated[str, Meta(max_length=1000)]
@@ -40,11 +40,11 @@ Value = Scalar | list[Scalar] | dict[Line, Scalar]
 
 # Converts plain JSON to each of our types; raises ValueError or msgspec's own error.
 HOOKS: dict[type, Callable[[Any], Any]] = {}
-SUFFIXES = (".json", ".json.gz")  # of our files
-LONGEST = 2**30  # decompressed bytes of a file, at most
+SUFFIXES = (".json", ".json.gz")  # file name extensions of our files
+LONGEST = 2**30  # maximum decompressed size of a file in bytes
 TEXTS = (".reason", ".failure")  # may have several lines; so may the text of a study's file
-# JSON text without these contains nothing to reject that msgspec does not: escapes, and numbers
-# that are too small or may exceed 64 bits, each after a literal that is faster to find.
+# Escapes, and numbers that are too small or may exceed 64 bits; JSON text without them is fully
+# checked by msgspec. Each alternative starts with a literal, which makes the search faster.
 _ESCAPES = (re.compile(rb"\\[bfnrtu]"), re.compile(rb"\x7f"))
 _EXPONENTS = (re.compile(rb"e-0*[3-9]\d\d"), re.compile(rb"E-0*[3-9]\d\d"))
 _SMALL = re.compile(rb"[\s:,\[]-?\d[\d.]*[eE]-0*[3-9]\d\d")
@@ -136,7 +136,7 @@ def require_slug(text: str, name: str) -> None:
 
 
 def checked(kind: Any, value: object, what: str) -> Any:
-    """Convert plain JSON to a type; raises ValueError starting with `what`, with the location."""
+    """Convert plain JSON to a type; raises ValueError with `what` and the location."""
     _require_texts(value, what)
     try:
         return converted(value, kind)
@@ -145,7 +145,7 @@ def checked(kind: Any, value: object, what: str) -> Any:
 
 
 def content_of(path: Path) -> bytes:
-    """Return a file's contents, decompressed if its name ends in .gz; raises OSError."""
+    """Return a file's contents, decompressed if its name ends in .gz; may raise OSError."""
     if path.suffix != ".gz":
         return path.read_bytes()
     try:
@@ -159,7 +159,7 @@ def content_of(path: Path) -> bytes:
 
 
 def only_ours(paths: Iterable[Path]) -> list[Path]:
-    """Return the JSON files among some, in order; X.json.gz only where X.json is missing."""
+    """Return the JSON files among the paths, in order; X.json.gz only where X.json is missing."""
     among = {path for path in paths if path.name.endswith(SUFFIXES)}
     return sorted(among - {path.with_name(f"{path.name}.gz") for path in among})
 
@@ -235,7 +235,7 @@ def _refuse_constant(name: str) -> None:
 def _offence(error: msgspec.ValidationError) -> str:
     """Describe in one line where and how something breaks its type."""
     message, *places = str(error).split(" - at ")
-    # The innermost location comes first; `key` in `$.a` is a name that $.a holds.
+    # The innermost location comes first; `key` in `$.a` means that a key of $.a is invalid.
     at = "$" + "".join(place.split("`")[-2][1:] for place in reversed(places) if "`" in place)
     line = textwrap.shorten(message, 200, placeholder=" ...")
     return f"at {at}: " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)

@@ -24,7 +24,7 @@ class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     """One cell in one pair of processes of the same code.
 
     base_ms: median of base. ratio: head over base, median over turns, as `compare` computes it.
-    slowed: the same for equally long batches on either side, with extra work in head's.
+    slowed: the same ratio with extra work in head's batches, which are as long as base's.
     """
 
     base_ms: Positive
@@ -39,9 +39,9 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
         inconclusive after the last look.
     slowed: median slow-down due to the extra work.
     found: fraction of comparisons with the extra work in head's processes that called it slower.
-    smallest: the smallest slow-down that is found nine times in ten, where head's medians are
-        multiplied; None if none of those tried was.
-    between: standard deviation of the log ratios of pairs. spread: of the log medians of processes.
+    smallest: the smallest slow-down (simulated by scaling head's medians) that is found nine times
+        in ten; None if none of those tried was.
+    between: standard deviation of pairs' log ratios. spread: that of processes' log medians.
     """
 
     false_alarms: Share
@@ -57,11 +57,11 @@ class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
     """Results of whole comparisons of a code with itself.
 
     threshold, confidence, looks: the rule, see compare.procedure.
-    comparisons: the number drawn from the pairs.
+    comparisons: number of comparisons drawn from the pairs.
     false_alarms: fraction that called a cell slower. cannot_tell: fraction of the others that left
-        one inconclusive. separate_alarms, separate: the same for comparisons that share no pair.
-    pairs_taken: by a whole comparison, median and 95th percentile.
-    cells: by name.
+        a cell inconclusive. separate: number of comparisons that share no pair; separate_alarms:
+        those that called a cell slower. pairs_taken: per comparison, median and 95th percentile.
+    cells: rates of each cell, by name.
     """
 
     threshold: Share
@@ -79,10 +79,10 @@ class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """A calibration of one machine.
 
-    injected: the fraction of extra launches in `slowed`. In a cache they may cost less, or more.
+    injected: extra launches in `slowed`, as a fraction; cached data can change their relative cost.
     started: start time of each pair.
     clock_ms: resolution of a sample, by cell name.
-    pairs: by cell name, in order of time; None where a pair has no time for it.
+    pairs: results by cell name, in order of time; None where a pair has no time for the cell.
     verdicts: the results of comparisons drawn from these pairs.
     """
 
@@ -141,8 +141,8 @@ def calibrations(machine: str) -> list[Calibration]:
 def spreads(machine: str, lasted: timedelta = timedelta(0)) -> dict[str, float]:
     """Return the spread between processes of every calibrated cell of a machine.
 
-    Relative, by cell name. It is from the newest calibration that lasted at least this long: a
-    shorter one says nothing of processes further apart. Empty without one.
+    Relative, by cell name, from the newest calibration that lasted at least this long: a shorter
+    one says nothing about processes further apart in time. Empty without one.
     """
     return {
         name: rates.spread
@@ -153,10 +153,10 @@ def spreads(machine: str, lasted: timedelta = timedelta(0)) -> dict[str, float]:
 
 
 def spread_of(known: Mapping[str, float], name: str) -> float | None:
-    """Return a cell's spread between processes by its name; None where nothing is known.
+    """Return a cell's spread between processes by its name; None if `known` is empty.
 
-    known: of the cells of one machine, see `spreads`. A cell that was not calibrated is assumed to
-    be as noisy as the noisiest of its mode, or of all cells where none has its mode.
+    known: spreads of one machine's cells, see `spreads`. A cell that was not calibrated is assumed
+    to be as noisy as the noisiest cell of its mode, or of all modes if none has its mode.
     """
     if name in known:
         return known[name]

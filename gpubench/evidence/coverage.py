@@ -1,4 +1,4 @@
-"""Coverage: how often later runs fall inside the intervals of earlier runs."""
+"""Coverage: the fraction of later runs inside the intervals of earlier runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gpubench.evidence.results import Results
 
 
 class Test(NamedTuple):
-    """The time of a later run, compared with the measurement of the `runs` before it.
+    """The time of a later run, compared with the pooled measurement of the `runs` before it.
 
-    ratio: of its time to theirs. is_inside: whether it is in their interval.
+    ratio: later over pooled time. is_inside: whether the later time is in the pooled interval.
     """
 
     record: Ok
@@ -26,7 +26,7 @@ class Test(NamedTuple):
 def coverage(results: Iterable[Results]) -> list[Test]:
     """Test each run of a device against the intervals from all earlier runs.
 
-    Runs differ in day or device (`Timing.run`); measurements count if two timed one version.
+    Runs differ in day or device (`Timing.run`). Only versions timed in two runs or more count.
     """
     timings = [each for each in timings_of(results) if isinstance(each.record, Ok)]
     alike = grouped(timings, lambda timing: (key_of(timing.record), timing.version))

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-FIRST, SECOND, NEITHER = -1, 1, 0  # the faster of two; NEITHER: inconclusive
+FIRST, SECOND, NEITHER = -1, 1, 0  # which of two is faster; NEITHER: inconclusive
 
 
 class Ratio(NamedTuple):
-    """The ratio of two times, with its interval propagated from theirs."""
+    """The ratio of two times, with an interval propagated from the intervals of both."""
 
     value: float
     low: float
@@ -21,7 +21,7 @@ class Ratio(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether 1 lies in the interval, so that it is inconclusive which is faster."""
+        """Whether the interval contains 1, so the comparison is inconclusive."""
         return self.low <= 1 <= self.high
 
 
@@ -46,10 +46,10 @@ class Timed(NamedTuple):
 
 
 class Crossing(NamedTuple):
-    """A crossover of two curves, beyond which the other one is below.
+    """A crossover of two curves: the faster one (lower time) changes there.
 
-    at: where they are equal. low, high: the range in which it is inconclusive which is below; None
-    if that extends to the first or last measured place.
+    at: where they are equal. low, high: the range in which the comparison is inconclusive; None if
+    that extends to the first or last measured place.
     faster_before: FIRST or SECOND.
     """
 
@@ -62,8 +62,8 @@ class Crossing(NamedTuple):
 def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing]:
     """Return the crossovers of two curves, given ratios of first to second, places ascending.
 
-    Between places the logarithm of the ratio, and of either end of its interval, is interpolated
-    linearly. A crossover is where that of the ratio is 0, inconclusive while the ends enclose 0.
+    The logarithms of the ratio and of its interval's ends are interpolated linearly between places.
+    A crossover is a zero of the log ratio, inconclusive where the interval contains 0.
     """
     value, low, high = ([math.log(end) for end in each] for each in zip(*ratios, strict=True))
     zeros = _zeros(places, value)
@@ -72,12 +72,12 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
     middles = [(begin + end) / 2 for begin, end in stretches]
     is_first, is_second = np.interp(middles, places, high) < 0, np.interp(middles, places, low) > 0
     sides = np.select([is_first, is_second], [FIRST, SECOND], NEITHER)
-    told = []  # ranges with the faster curve in each
+    told = []  # ranges in which one curve is known to be faster
     for which, group in groupby(zip(stretches, sides.tolist(), strict=True), lambda each: each[1]):
         members = [stretch for stretch, _ in group]
         if which != NEITHER:
             told.append((members[0][0], members[-1][1], which))
-    # Beyond an open end, only the medians tell which is faster.
+    # Beyond an open end, the faster curve is known only by the medians.
     if told and sum(zero < told[0][0] for zero in zeros) % 2:
         told.insert(0, (-math.inf, -math.inf, -told[0][2]))
     if told and sum(zero > told[-1][1] for zero in zeros) % 2:

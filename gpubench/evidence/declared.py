@@ -1,6 +1,6 @@
 """A record's properties declared by its algorithm, readable without importing the algorithm.
 
-Records since 0.1 include what their algorithm declares. `legacy.toml` provides this for older ones,
+Records since 0.1 include what their algorithm declares. `legacy.toml` provides it for older ones,
 and overrides wrong or missing declarations.
 """
 
@@ -34,7 +34,7 @@ class EqualWork(NamedTuple):
 def declared(record: Record) -> Declared:
     """Return the declaration of a record's algorithm, from the record or, for old ones, a file.
 
-    A simulation step declares that as its problem, whichever algorithm keeps the cells.
+    A simulation step has the problem STEP, whichever algorithm keeps its cells.
     """
     found = record.declared
     if found is None:
@@ -45,7 +45,7 @@ def declared(record: Record) -> Declared:
 def group(record: Record) -> EqualWork:
     """Return the group in which a record may be ranked.
 
-    After particles have moved, a count that rebuilds does the same work as an update.
+    After particles have moved, a count that rebuilds the cells does the same work as an update.
     """
     found = declared(record)
     is_update = found.task == "count" and record.at("destination") is not None
@@ -69,7 +69,7 @@ def _before(algorithm: str, form: str, is_step: bool) -> Declared:
 
 @cache
 def _overruled(found: Declared, algorithm: str) -> Declared:
-    """Return a declaration with overrides by `legacy.toml`."""
+    """Return a declaration with the overrides in `legacy.toml`."""
     for row in legacy()["overruled"]:
         said = {name: value for name, value in row.items() if name != "algorithm"}
         if row["algorithm"] == algorithm and said.get("task", found.task) == found.task:
@@ -92,11 +92,11 @@ def subject_of(record: Record) -> tuple[str, str, str]:
 def version_of(record: Record, environment: Mapping[str, Any]) -> str:
     """Return the version of what a record timed, including that of a third-party library.
 
-    Times of one version may be pooled, others never. It is computed by `tools/record_versions.py`
-    from the record's commit, or else was computed by `core/version.py` when the record was made.
-    Without either, the record shares a version with all measurements of the same code.
+    Only times of the same version may be pooled. `tools/record_versions.py` derived it from the
+    record's commit, or else `core/version.py` computed it when the record was made. Without either,
+    the record shares a version with all measurements of the same code.
     """
-    own = record.version if "." in (record.version or "") else None  # early ones depended on others
+    own = record.version if "." in (record.version or "") else None  # early ones covered other code
     if not environment["dirty"]:
         known = legacy()["versions"].get((environment["commit"] or "")[:7], {})
         own = known.get(" ".join(subject_of(record)).strip(), own)

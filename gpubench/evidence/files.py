@@ -1,4 +1,4 @@
-"""Sort files given by a user by their contents: results of studies, checks, ..."""
+"""Read files given by a user, sorted by content: results of studies, checks, ..."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpubench.base.errors import UserError
 from gpubench.evidence.bounds import content_of, only_ours
 from gpubench.evidence.results import Results, load
 
-KINDS = ("records", "checks", "calibration")  # of studies, of checks of physics, of `calibrate`
+KINDS = ("records", "checks", "calibration")  # files of studies, physics checks, `calibrate`
 ACCOUNT = "simulation.json"
 
 
@@ -23,7 +23,7 @@ def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> lis
     """Read results files, including those in and below folders, each once.
 
     Other JSON files in folders, such as summaries of simulations, are ignored. Raises UserError for
-    a file that is none, and for a folder without any; hint: the command that makes some.
+    any other given file, and for a folder without results; hint: the command that makes results.
     """
     files = every_file(paths, "results of studies", hint, lambda file: kind_of(file) == "records")
     with no_collection():
@@ -35,7 +35,7 @@ def every_file(
 ) -> list[Path]:
     """Return the given files, and those in and below folders that `keeps` accepts, each once.
 
-    Raises UserError for a folder without any.
+    Raises UserError for a folder without such files.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -49,7 +49,7 @@ def every_file(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Pause the garbage collector, which would traverse all data read, again and again."""
+    """Pause the garbage collector, which would repeatedly traverse all data read so far."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -65,9 +65,9 @@ def below(path: Path) -> list[Path]:
 
 
 def kind_of(path: Path) -> str:
-    """Return a file's kind: ACCOUNT, one of KINDS, or ""; records, if it is unreadable.
+    """Return a file's kind: ACCOUNT, one of KINDS, or ""; "records" if it is unreadable.
 
-    Reading it as that kind then reports why it cannot be read.
+    Reading an unreadable file as records then reports the reason.
     """
     if path.name.removesuffix(".gz") == ACCOUNT:
         return ACCOUNT

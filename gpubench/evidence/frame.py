@@ -37,19 +37,19 @@ def frame(results: Iterable[Results]) -> pd.DataFrame:
     """Return a data frame with a row for each measurement of each machine.
 
     Times are in milliseconds: `median_ms` with the 95 % interval `low_ms` to `high_ms`, pooled over
-    `timings` of the newest `version` of what is timed, and widened to cover what a later run would
-    measure (`pooling`). `is_older`: the study has a newer version, with other inputs. `rank` and
-    `over_best` are among equal work on the same input in the same mode; measurements that are
-    wrong, incomplete (`lost`) or untimed have none. `is_first`: of two or more, no other is known
-    to be faster. `device_rank`, `device_over_best` and `device_is_first` are the same by device
-    time: each entrant's graph, or its launches where no graph can hold it, compared with those of
-    the fastest. `bound` is the minimum traffic over time, as a fraction of the copy bandwidth.
+    `timings` of the newest `version` of the timed code, and widened to cover the time of a later
+    run (see `pooling`). `is_older`: the study has a newer version, with other inputs. `rank` and
+    `over_best` compare equal work on the same input in the same mode; measurements that are wrong,
+    incomplete (`lost`) or untimed have none. `is_first`: it has rivals, none known to be faster.
+    `device_rank`, `device_over_best` and `device_is_first` compare device times: of the graph, or,
+    if no graph can hold an entrant, of its launches relative to those of the fastest. `bound`: the
+    minimum traffic over time, as a fraction of the copy bandwidth.
     """
     return frame_of(race for each in by_device(results).values() for race in rank(pool(each)))
 
 
 def frame_of(ranked: Iterable[Sequence[Ranked]]) -> pd.DataFrame:
-    """Return the data frame of `frame`, given the result of `rank` for each machine."""
+    """Return the data frame described in `frame`, given the result of `rank` for each machine."""
     import pandas as pd
 
     rows = [row_of(each) for race in ranked for each in race]

@@ -1,6 +1,6 @@
-"""A record's description of its input: a typed struct for each kind, made of its declared axes.
+"""A record's description of its input: for each kind, a struct with the declared axes as fields.
 
-Kinds of other packages are read as their results file describes them, which imports nothing.
+Kinds defined by other packages are read from their description in the results file.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gpubench import problems
 from gpubench.core.recipe import DeclaredAxis, Words, required_axes
 from gpubench.evidence.bounds import HOOKS, Amount, Exact, Line, Name, Real, Scalar
 
-INPUTS = "inputs"  # how many alternate: an axis of every kind
+INPUTS = "inputs"  # number of alternating inputs: an axis of every kind
 
-_LATE = "simulation"  # kind whose axes come last, as when it was added
+_LATE = "simulation"  # this kind was added later: its axes come last
 
 
 class Input(ABC):
-    """The axes of an input, see `Axes`: the declared type of a record's field."""
+    """Stands for the axes of any kind of input, see `Axes`, in the type of a record's field."""
 
     kind: str
     told: dict[str, Any]
@@ -31,10 +31,10 @@ class Input(ABC):
 
 
 class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The requested axes of an input; its kind is the tag. Null axes are not written."""
+    """The requested value on each axis of an input; the tag is its kind. Nulls are not written."""
 
     def __reduce__(self) -> Any:
-        return read, (msgspec.to_builtins(self),)  # no module has the class under its name
+        return read, (msgspec.to_builtins(self),)  # the class itself cannot be pickled
 
     @property
     def kind(self) -> str:
@@ -51,7 +51,7 @@ class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
 
     @property
     def size(self) -> int | None:
-        """The number of particles, records, ...: the first of its sizes."""
+        """The number of particles, records, ...: the value of its first size axis."""
         known = problems.axes_by_kind()[self.kind]
         sizes = (n for n, each in known.items() if each.words and each.words.is_size)
         return next((getattr(self, name) for name in sizes), None)
@@ -61,7 +61,7 @@ Input.register(Axes)
 
 
 class DescribedAxis(Struct, forbid_unknown_fields=True):
-    """An axis as the results of another package describe it."""
+    """An axis defined by another package, as described in a results file."""
 
     heading: Line
     label: Line
@@ -114,7 +114,7 @@ def _struct(kind: str, fields: Iterable[tuple[Any, ...]]) -> type[Axes]:
 def type_of(declared: DeclaredAxis) -> Any:
     """Return the type of an axis in a record.
 
-    It is wider than the study schema: names and sizes may be added later.
+    It accepts more than the study schema: names and sizes may be added later.
     """
     schema = declared.schema
     if declared.recorded != "":
@@ -158,7 +158,7 @@ def learn(described: Mapping[str, Mapping[str, DescribedAxis]]) -> None:
 
 
 def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return a file's description of those kinds that the package does not have."""
+    """Return the description, for a results file, of kinds that this package lacks."""
     known = problems.kinds()
     found: dict[str, dict[str, Any]] = {}
     for kind in sorted({*kinds} & known.keys() - problems.own_kinds().keys()):
@@ -171,7 +171,7 @@ def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def kind_of(axes: tuple[str, ...]) -> str | None:
-    """Return the kind with these axes: of several, the one that has the axes of the others."""
+    """Return the kind with these axes; of several, the one whose axes include the others'."""
     given = {*axes}
     named = [k for k in problems.own_kinds().values() if k.named_by in given]
     own = {k.kind: problems.recorded(k).keys() for k in named}

@@ -19,7 +19,7 @@ from gpubench.evidence.results import free_file
 
 SIGMAS = 3  # standard errors by which a value may exceed its tolerance
 DIGITS = 6
-POINTS = 200  # of a series, at most
+POINTS = 200  # maximum number of points per series
 
 Points = Annotated[Sequence[Real], Meta(min_length=2, max_length=POINTS)]
 
@@ -35,7 +35,7 @@ class Reference(Struct, frozen=True, forbid_unknown_fields=True):
 class Finding(Struct, frozen=True):
     """One quantity that a check measured.
 
-    quantity: what was measured and where, in words, with its unit unless that is the fluid's.
+    quantity: the quantity and place in words, with its unit unless that is a unit of the fluid.
     error: its standard error; None for counted or computed values without one.
     reference: None where no value is known to compare it with.
     """
@@ -137,7 +137,7 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing failed and nothing differs from its reference."""
+        """Whether no check failed and every finding agrees with its reference."""
         found = {verdict for check in self.checks for verdict in check.verdicts}
         return not found & {"failed", "differs"}
 

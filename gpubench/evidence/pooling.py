@@ -1,9 +1,9 @@
-"""One time for each measurement: the only module that decides which times count, and how.
+"""Pool timings into one time per measurement; only this module decides which timings count.
 
-A *measurement* is one thing timed on one input in one mode on one machine: everything that
-identifies a record except the sweep of the study and the draw of the input. docs/measuring.md says
-which of its timings count; `Regimes` and `_spread` determine how much their interval is widened. A
-wrong answer takes precedence over a time, a time over a failure, a failure over a skip.
+A *measurement* is one algorithm timed on one input in one mode on one machine. It is identified by
+the fields of a record other than the study's sweep and the draw of the input. docs/measuring.md
+says which of its timings count; `Regimes` and `_spread` determine how much their interval is
+widened. Precedence: a wrong answer, then a time, a failure, a skip.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from gpubench.evidence.results import Results
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-# Timings of one measurement agree in these; their sweep, draw and back end may differ.
+# Fields in which all timings of a measurement agree; sweep, draw and back end may differ.
 AXES = ("study", "algorithm", "form", "parameters", "input", "inputs", "mode")
 _PLAIN_AXES = operator.attrgetter(*(n for n in AXES if n != "parameters"))
 STATUSES = ("wrong", "ok", "failed", "skipped")  # in order of precedence
-FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
+FEWEST_PAIRS = 5  # with fewer pairs of repeated timings, their spread is unknown
 COVERED = 0.95
 
 
-# Launched from Python, work of shorter device time differs by up to 60 % between hosts, longer by 2
-# % (study again, three H100s, 01da479 and 03b39e8). Launched times are compared with twice this.
+# Device time below which times launched from Python differ by up to 60 % between hosts, and above
+# by 2 % (study again, three H100s, 01da479 and 03b39e8). Launched times are compared with twice it.
 SHORT_MS = 0.1
 
 
 class Conditions(NamedTuple):
     """Conditions shared by timings with the same systematic error.
 
-    between: whether they are of several runs, on different days or devices. of: then an algorithm,
-    else a study; None for the whole machine.
+    between: whether they are from several runs, on different days or devices. of: the algorithm if
+    they are, else the study; None for the whole machine.
     """
 
     mode: str
@@ -59,26 +59,26 @@ class Timing(NamedTuple):
 
     @property
     def run(self) -> tuple[str, str | None]:
-        """The day and the device: differences between such runs give the spread between runs."""
+        """The day and the device; differences between runs give the spread between runs."""
         environment = self.results.environment
         device = self.record.measured_on or environment["device"].get("uuid")
         return str(environment["started"])[:10], device
 
     @property
     def version(self) -> str:
-        """The version of what was timed."""
+        """The version of the timed code."""
         return version_of(self.record, self.results.environment)
 
 
 class Measurement(NamedTuple):
-    """All timings of one measurement that count, pooled.
+    """The pooled timings of one measurement.
 
-    record: the first of them with the pooled times replacing its own, in milliseconds. results: its
+    record: the first one with the pooled times replacing its own, in milliseconds. results: its
     file. timings: those that were pooled, oldest first. replaced: number of records of older code
     or of failed attempts, which do not count. spread: the half-width, as a logarithm, by which the
-    interval was widened; 0 if unknown. is_older: whether the study has a newer version of what is
-    timed, on other inputs. is_short: whether on some host launching from Python may dominate its
-    time. is_known: whether the interval includes the spread between runs.
+    interval was widened; 0 if unknown. is_older: whether the study has newer code of the same
+    subject, timed on other inputs. is_short: whether the cost of launching from Python may dominate
+    its time on some host. is_known: whether the interval includes the spread between runs.
     """
 
     record: AnyRecord
@@ -92,12 +92,12 @@ class Measurement(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The version of what was timed."""
+        """The version of the timed code."""
         return self.timings[0].version
 
 
 class MeasuredDevice(NamedTuple):
-    """A machine with one of its devices. platform: of OpenCL, else empty."""
+    """A machine with one of its devices. platform: the OpenCL platform, else empty."""
 
     machine: str
     backend: str
@@ -106,7 +106,7 @@ class MeasuredDevice(NamedTuple):
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Group items by a key; both stay in their order of occurrence."""
+    """Group items by a key, keeping keys and items in order of occurrence."""
     found: dict[K, list[T]] = {}
     for item in items:
         found.setdefault(key(item), []).append(item)
@@ -137,7 +137,7 @@ def pool(results: Iterable[Results], beside: Iterable[Results] = ()) -> list[Mea
 
 
 def timings_of(results: Iterable[Results]) -> Iterator[Timing]:
-    """Yield each file's timings that count, oldest first: a retry supersedes a failed attempt."""
+    """Yield each file's timings, oldest first; a retry supersedes a failed attempt."""
     for each in sorted(results, key=lambda each: started(each.environment)):
         latest = {record.key: record for record in each.records}
         yield from (Timing(record, each) for record in latest.values())
@@ -150,7 +150,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
     for timing in timings:
         record = timing.record
         found.setdefault(key_of(record), []).append(timing)
-        if isinstance(record, Ok):  # others may lack the version of their library
+        if isinstance(record, Ok):  # without a time, the library's version may be missing
             newest[record.study, *subject_of(record)] = timing.version
     counted = [_that_count(own) for own in found.values()]
     regimes = Regimes([timings for timings, _ in counted])
@@ -158,7 +158,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Return the measurements of each study's newest code, if more than one entrant is left."""
+    """Return each study's measurements of the newest code, if that leaves rivals to compare."""
     found: set[int] = set()
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
         newest = [each for each in own if not each.is_older]
@@ -169,12 +169,12 @@ def current(measured: Sequence[Measurement]) -> list[Measurement]:
 
 
 class Regimes:
-    """Regimes of timings, and by how much, as a logarithm, two timings in each differ.
+    """Regimes of timings, and how much (as a logarithm) two timings in each regime differ.
 
     95 % of repeated timings differ by less than `spreads`, without assuming a distribution. Between
-    runs all pairs count, for all algorithms those of the subject timed by the most runs; so do two
-    studies that timed the same. Within one run each timing is paired with the next. A regime with
-    fewer than FEWEST_PAIRS pairs has no entry.
+    runs, all pairs count (for the whole machine, only those of the subject timed in the most runs),
+    and so do pairs of studies that timed the same work. Within one run, each timing is paired with
+    the next. A regime with fewer than FEWEST_PAIRS pairs has no entry.
     """
 
     def __init__(self, measured: Sequence[Sequence[Timing]]) -> None:
@@ -183,7 +183,7 @@ class Regimes:
         self.spreads = self._spreads(measured)
 
     def of(self, timings: Sequence[Timing]) -> list[Conditions]:
-        """Return the regimes of timings: in one run of their study, between runs of theirs."""
+        """Return the regimes that timings belong to, within a run or between runs."""
         record = timings[0].record if timings else None
         if not isinstance(record, Ok):
             return []
@@ -194,7 +194,7 @@ class Regimes:
         ]
 
     def is_short(self, record: Record) -> bool:
-        """Return whether on some host launching from Python may dominate a time."""
+        """Return whether the cost of launching from Python may dominate a time on some host."""
         device_ms = self._device_ms.get(key_of(record)[:-1])
         return (record.median_ms or 0) / 2 < SHORT_MS if device_ms is None else device_ms < SHORT_MS
 
@@ -215,7 +215,7 @@ class Regimes:
                 if not regime.between or regime.of or runs == most:
                     pairs.setdefault(regime, []).extend(apart if regime.between else near)
                     seen[regime] = max(runs, seen.get(regime, 0)) if regime.between else 1
-        # Other studies draw other particles, and alternate with other work.
+        # Other studies draw different particles, and interleave different work.
         for several in grouped(timed, lambda each: _work(each[0][0])).values():
             means = [np.log([t.record.median_ms or 1 for t in own]).mean() for own, _ in several]
             apart = [abs(b - a) for a, b in itertools.combinations(means, 2)]
@@ -230,7 +230,7 @@ class Regimes:
 
 
 def _work(timing: Timing) -> tuple[Any, ...]:
-    """Return the fields shared by studies that time the same: all of `key_of` but the study."""
+    """Return the fields that identify the timed work across studies: `key_of` without the study."""
     parameters, _, *rest = key_of(timing.record)
     return parameters, *rest, timing.version
 
@@ -238,9 +238,9 @@ def _work(timing: Timing) -> tuple[Any, ...]:
 def _few(runs: int) -> float:
     """Return the factor by which the spread between few runs may be too small; 1 for one run.
 
-    The times of a run share an error: on an H100, the 66 small ones of a run say as much about
-    other runs as about 4 independent ones. So the factor is Student's 95 % quantile over the normal
-    one, with 4 degrees of freedom for each run but the first (Abramowitz and Stegun, 26.7.5).
+    Times in one run have correlated errors: on an H100, the 66 short times of a run count like 4
+    independent ones. So the factor is Student's over the normal 95 % quantile, with 4 degrees of
+    freedom for each run but the first (Abramowitz and Stegun, 26.7.5).
     """
     freedom = 4 * (runs - 1)
     return 1 + 1.21 / freedom + 1.44 / freedom**2 if freedom else 1.0
@@ -259,14 +259,14 @@ def hashable(value: Any) -> Any:
 
 
 def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
-    """Return the timings of the newest code with the status that counts; count the others."""
+    """Return the timings of the newest code with the winning status, and the number of others."""
     settled = [timing for timing in timings if not is_waiting(timing.record)] or [timings[-1]]
-    last = settled[-1].version  # of skipped ones it may lack the library
+    last = settled[-1].version  # without the library, if skipped
     newest = next((t.version for t in settled[::-1] if t.version.startswith(f"{last} ")), last)
     of_newest = (each for each in settled if each.version in (last, newest))
     by_status = grouped(of_newest, lambda each: each.record.status)
     found = by_status[min(by_status, key=STATUSES.index)]
-    if found[-1].record.status != "ok":  # the latest whose library, if any, was installed
+    if found[-1].record.status != "ok":  # keep the latest with its library, or else the latest
         found = [max(found[::-1], key=lambda t: "is not installed" not in str(t.record.reason))]
     return found, len(settled) - len(found)
 
@@ -302,11 +302,11 @@ def _pooled(
 
 
 def _spread(timings: Sequence[Timing], regimes: Regimes) -> tuple[float, bool]:
-    """Return by how much to widen pooled timings' interval, and whether that is between runs.
+    """Return how much to widen the interval of pooled timings, and whether for spread between runs.
 
-    A single timing and a later one differ by the spread between runs. The mean of n runs has a
-    smaller error: a later timing differs from it by sqrt((1 + 1/n) / 2) times that. With one run,
-    only the error of its timings, or of two studies in it, is known: their spread over sqrt(2).
+    A later timing differs from a single one by the spread between runs, and from the mean of n runs
+    by sqrt((1 + 1/n) / 2) times that spread. If only the spread within a run is known, the widening
+    is the error of the mean of n timings: that spread over sqrt(2 n).
     """
     known = [regimes.spreads.get(each) for each in regimes.of(timings)] or [None] * 4
     between = max((each for each in known[2:] if each is not None), default=None)

@@ -1,7 +1,7 @@
-"""Ranks among measurements of equal work, and the cost of a single choice over many inputs.
+"""Rank measurements of equal work, and compute the cost of a single choice over many inputs.
 
-Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked: in
-each mode, and by device time (docs/measuring.md). All not known to be slower share first place.
+Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked, in
+each mode and by device time (docs/measuring.md). Those not known to be slower share first place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Variant(NamedTuple):
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
-SIMPLER = 1.05  # two choices must be cheaper by this, in the worst case or on average
+SIMPLER = 1.05  # gain, in the worst case or on average, that justifies a rule of two choices
 MODES = ("graph", "hot", "cold")  # nearest to device time first
 _INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
@@ -51,7 +51,7 @@ def timed(record: Ok) -> Timed:
 
 
 def unranked(record: AnyRecord) -> tuple[str, str] | None:
-    """Return the status and reason of a record without a time for all of the work; else None."""
+    """Return status and reason if a record has no time for the complete work, else None."""
     if not isinstance(record, Ok):
         return record.status, record.reason
     if missing := lost(record):
@@ -60,15 +60,15 @@ def unranked(record: AnyRecord) -> tuple[str, str] | None:
 
 
 def may_rank(record: AnyRecord) -> TypeGuard[Ok]:
-    """Return whether a record has a time for all of the work: right, complete, and measurable."""
+    """Return whether a record has a time for the complete work: right, complete, measurable."""
     return unranked(record) is None
 
 
 class Standing(NamedTuple):
-    """A place among equal work on one input. rank: 1 for the fastest. ratio: over its time.
+    """A place among equal work on one input. rank: 1 for the fastest. ratio: to the fastest time.
 
-    time: the one ranked; for plain launches among graphs, the fastest graph's time multiplied by
-    the ratio of their launched times. is_first: it has rivals, none of them known to be faster.
+    time: the ranked time; for a plain launch among graphs, the fastest graph's time multiplied by
+    the ratio of both launched times. is_first: it has rivals, none of them known to be faster.
     """
 
     rank: int
@@ -78,10 +78,10 @@ class Standing(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """One measurement among others.
+    """A measurement with its places in rankings.
 
-    in_mode: its place among those timed in its mode; by_device_time: its place among all, each in
-    the mode nearest to device time. None where it may not be ranked.
+    in_mode: its place among those timed in its mode; by_device_time: its place among all entrants,
+    each in the mode nearest to device time. None where it may not be ranked.
     """
 
     measurement: Measurement
@@ -93,7 +93,7 @@ class Ranked(NamedTuple):
 def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
     """Rank measurements within each group, input and mode, fastest first, unranked ones last.
 
-    An algorithm wrong in one mode is ranked in none; older code is not ranked with newer.
+    An algorithm that is wrong in one mode is unranked in all. Older code is not ranked with newer.
     """
     bad = (each for each in measured if each.record.status == "wrong")
     wrong = {_values(each, _SUBJECT_AND_INPUT) for each in bad}
@@ -140,7 +140,7 @@ def _device_times(
 ) -> tuple[dict[Variant, str], dict[Variant, Timed]]:
     """Return the mode in which each entrant is ranked by device time, and its time there.
 
-    An entrant that has no mode in common with the fastest has none.
+    Entrants that share no mode with the fastest are left out.
     """
     first = next((mode for mode in MODES if mode in by_mode), None)
     if first is None:
@@ -160,7 +160,7 @@ def _device_times(
 class Rule(NamedTuple):
     """One choice up to a size, and another above; up_to: None for one choice at every size.
 
-    costs: its time over the best of each input, in order of size.
+    costs: its time over the fastest time on each input, in order of size.
     """
 
     first: str
@@ -170,14 +170,14 @@ class Rule(NamedTuple):
 
     @property
     def price(self) -> tuple[float, float]:
-        """Its cost in the worst case, then on average; lower is better."""
+        """Its cost in the worst case, and on average; lower is better."""
         return round(float(self.costs.max()), 3), float(np.log(self.costs).sum())
 
 
 def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[Rule]:
     """Return the cost of each choice if used everywhere, cheapest first.
 
-    times: of each input, its size and the time of each choice, sizes ascending. Only choices that
+    times: for each input its size and the time of each choice, by ascending size. Only choices that
     were timed on every input compete.
     """
     costs: dict[str, list[float]] = {}
@@ -194,9 +194,9 @@ def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[R
 
 
 def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
-    """Return the cheapest rule: two choices divided by a size, where that pays, else a single one.
+    """Return the cheapest rule: two choices split at a size, if that pays, else a single choice.
 
-    sizes: of the inputs in the choices' costs, ascending.
+    sizes: sizes of the inputs to which the costs belong, ascending.
     """
     pairs = (_parted(one, other, sizes) for one, other in itertools.permutations(singles, 2))
     best = min([singles[0], *(pair for pair in pairs if pair)], key=lambda rule: rule.price)

@@ -1,4 +1,4 @@
-"""Records: the result of one subject on one input in one mode, typed by its status."""
+"""Records: results of one subject on one input in one mode, with a type for each status."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Clock = Annotated[int, Meta(ge=0, le=1_000_000)]
 class Declared(Struct, frozen=True, forbid_unknown_fields=True):
     """An algorithm's declaration of a variant; see `Algorithm.declared` in core/contracts.py.
 
-    problem: the problem it solves; None if not declared. task: the extent of a search. answer: its
-    kind. replaces: for an update, the full build that it replaces. loses: the outcome that counts
-    missing items of the answer. library_part: a library's part of the work, where the rest is ours.
+    problem: the problem it solves; None if not declared. task: the extent of a search. answer: kind
+    of answer. replaces: for an update, the full build that it replaces. loses: name of the outcome
+    that counts missing items. library_part: a library's part of the work, if the rest is ours.
     """
 
     problem: Name | None
@@ -40,18 +40,18 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
 class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="status"):
     """The fields of all records.
 
-    input: the request, by its kind, see `inputs.py`. drawn: known values besides its axes, e.g. the
-    cells of its grid. inputs: how many alternated in the samples; None for one.
-    throttled_ms: samples set aside, because the device was throttled while they were taken.
-    remarks: unusual features of the samples. stopped: why sampling stopped. clocks_sm_mhz: the
-    lowest and highest read between them. steps: of a simulation in one launch; times are of one
-    step. phases_ms: of a step, with events between them and without a graph. peak_bytes: the most
-    memory that a library took for itself, without positions, where not all is workspace_bytes.
-    first_call_ms: time on the host to make the algorithm, load its input and launch it for the
-    first time. library: name and version of the third-party package; None for our own.
-    measured_on: UUID of the GPU, or the OpenCL device, in a run spread over several. version: of
-    what is timed, see core/version.py. outcome: values reported beside the answer. Fields with a
-    default of None were added later.
+    input: the requested axes, see `inputs.py`. drawn: known values besides the axes, e.g. the
+    cells of its grid. inputs: number of inputs that alternated in the samples; None for one.
+    throttled_ms: samples set aside because the device was throttled while they were taken.
+    remarks: unusual features of the samples. stopped: why sampling stopped. clocks_sm_mhz: lowest
+    and highest clock read between samples. steps: simulation steps per launch; times are per step.
+    phases_ms: times of a step's phases, with events between them and without a graph. peak_bytes:
+    peak memory of a library, without positions, where it exceeds workspace_bytes. first_call_ms:
+    time on the host to make the algorithm, load its input and launch it for the first time.
+    library: name and version of the third-party package; None for our own. measured_on: UUID of the
+    GPU, or the OpenCL device, in a run spread over several. version: of the timed code, see
+    core/version.py. outcome: values reported beside the answer. Fields with a default of None were
+    added later.
     """
 
     status: ClassVar[Status]
@@ -97,18 +97,18 @@ class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_
 
     @property
     def kind(self) -> str | None:
-        """The kind of its input."""
+        """The kind of the input."""
         return None if self.input is None else self.input.kind
 
     def at(self, axis: str) -> Any:
-        """Return the value on an axis; None where its input has no such axis."""
+        """Return the value on an axis; None if the input has no such axis."""
         if axis == INPUTS:
             return self.inputs
         return getattr(self.input, axis, None)
 
     @property
     def axes(self) -> dict[str, Any]:
-        """The value on every existing axis, in column order; None for axes it lacks."""
+        """The value on each axis of any kind, in column order; None for axes the input lacks."""
         told = {INPUTS: self.inputs} | ({} if self.input is None else self.input.told)
         return {name: told.get(name) for name in inputs.names()}
 
@@ -142,7 +142,7 @@ class Wrong(Untimed, frozen=True, tag="wrong"):
 
 
 class Failed(Untimed, frozen=True, tag="failed"):
-    """No answer: an exception was raised, or a process died."""
+    """No answer: an exception was raised, or the process died."""
 
     status = "failed"
 
@@ -154,18 +154,18 @@ class Skipped(Untimed, frozen=True, tag="skipped"):
 
 
 AnyRecord: TypeAlias = Ok | Wrong | Failed | Skipped
-# In the order of a file.
+# The fields of a record in the order in which files store them.
 HEADER = tuple(
     each
     for name in Record.__struct_fields__
     for each in ((name, "status") if name == "mode" else (name,))
 )
 _SHARED = frozenset({"parameters", "outcome"})  # JSON objects, which are never null
-# Fields that, with the axes of the input, identify the same work on the same input.
+# Together with the axes of the input, these fields identify the work.
 _BESIDE = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "mode", "input_hash", "seed",
 )  # fmt: skip
-# Axes that a key includes even if null: those of the first version.
+# The axes of schema 1, which a key includes even if null.
 _FIRST = (
     "particles", "per_cell", "cells", "distribution", "order", "moved", "destination", "periodic",
     "records", "kept", "record_bytes", "nulls",
@@ -198,9 +198,9 @@ def upgraded(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record_of(fields: AnyRecord | Mapping[str, Any]) -> AnyRecord:
-    """Convert plain JSON to a record, ignoring unknown fields.
+    """Convert plain JSON to a record, ignoring unknown fields (of later versions).
 
-    These are from a later version of the package. Raises ValueError for an impossible record.
+    Raises ValueError for an impossible record.
     """
     if isinstance(fields, AnyRecord):
         return fields
@@ -258,7 +258,7 @@ def identity_of(record: Record) -> dict[str, Any]:
 
 
 def waits_for(study: str, ranks: int | None) -> str:
-    """Return the reason of a record that only a run with another number of ranks can measure.
+    """Return the reason for skipping a record that needs a run with another number of ranks.
 
     ranks: the number required; None for one.
     """
@@ -286,7 +286,7 @@ def to_json(value: object) -> str:
 
 def plain(value: object) -> object:
     """Convert a value of NumPy or of our types to a plain one; raises TypeError for others."""
-    if hasattr(value, "tolist"):  # of NumPy, which is slow to import
+    if hasattr(value, "tolist"):  # NumPy types, without importing NumPy
         return value.tolist()
     if isinstance(value, Struct):
         return msgspec.to_builtins(value, enc_hook=plain)

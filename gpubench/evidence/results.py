@@ -1,4 +1,4 @@
-"""Results on disk: complete files that grow by records, readable without a device."""
+"""Results on disk: files that grow record by record and are always complete; need no device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpubench.evidence.bounds import SUFFIXES, Environment, Name
 from gpubench.evidence.inputs import DescribedAxis, description, learn
 from gpubench.evidence.records import AnyRecord, Record, as_json, is_settled, to_json, upgraded
 
-# Must agree for new records to be added to an older file, see `first_difference`.
+# Fields that must agree before records are added to an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
 # Relative tolerance: similar hosts reserve slightly different amounts of memory.
 SAME_MEMORY = 0.01
@@ -31,7 +31,7 @@ SAME_MEMORY = 0.01
 class _ResultsFile(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2):
     """A results file. study: the text of the study's file, unless the package ships it.
 
-    kinds: the axes of inputs that the package does not have.
+    kinds: the axes of those kinds of input that the package lacks.
     """
 
     environment: Environment
@@ -70,7 +70,7 @@ class Results:
 
 
 def load(path: Path) -> Results:
-    """Read one results file; fields that are newer than a record are null in it.
+    """Read one results file; fields added since a record was written are null.
 
     Raises UserError where it is missing, unreadable, not JSON, or not a results file.
     """
@@ -104,9 +104,9 @@ class Store(AbstractContextManager["Store"]):
     `close`, or the end of the process, another is rejected.
 
     path: the file, created by the first `add`. An existing one keeps its own environment.
-    environment: of the run; used for a new file.
-    text: of the study's file, unless the package ships it; it replaces that of an earlier run.
-    done: keys of the records that are settled, see `is_settled`.
+    environment: the run's; used for a new file.
+    text: the text of the study's file, unless the package ships it; it replaces an earlier text.
+    done: keys of settled records, see `is_settled`.
     begins_anew: why `open` did not continue the newest file of the same code, or None.
 
     Raises UserError for a file that is compressed, not a results file or in use by another store,
@@ -156,9 +156,9 @@ class Store(AbstractContextManager["Store"]):
         """Continue this machine's results of a study, or start new ones.
 
         The file is folder/<machine>/<date>-<commit>-<study>.json, with the code's hash in place of
-        a missing commit, and -2, -3, ... if that name is taken. An uncompressed file is continued
-        if it was made by the same code, libraries, device and host, whatever its date; none is, if
-        the study always starts a new file.
+        a missing commit, and -2, -3, ... if that name is taken. An uncompressed file from the same
+        code, libraries, device and host is continued, whatever its date, unless the study always
+        starts a new file.
         """
         plain = _plain(environment)
         place = folder / plain["machine"]
@@ -168,7 +168,7 @@ class Store(AbstractContextManager["Store"]):
             if first_difference(store.environment, plain) is None:
                 store.begins_anew = why
                 return store
-            store.close()  # another process has taken that name meanwhile
+            store.close()  # another process has just taken that name
 
     def add(self, records: Iterable[AnyRecord | Mapping[str, Any]]) -> None:
         """Append records, all in one step.
@@ -231,7 +231,7 @@ def _path_for(
 ) -> tuple[Path, str | None]:
     """Return the file of a machine's folder that a run may continue, else an unused name.
 
-    In the latter case, also why the newest file of the same code, if any, is not continued.
+    For an unused name, also why the newest file of the same code, if any, is not continued.
     """
     why = None
     for path in () if anew else reversed(files_of(place, study)):

@@ -1,8 +1,8 @@
 """The box of a simulation, and positions in it as 32-bit fractions of its edges.
 
-Fixed-point positions have the same resolution everywhere: they wrap without rounding, and the
-difference of two is exact and already the minimum image. A float32 in a box of 100 edges would lose
-seven bits to its distance from the corner.
+Fixed-point positions have the same resolution everywhere: they wrap without rounding, and their
+differences are exact minimum images. In a box 100 units long, a float32 position far from the
+corner would lose seven bits.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ BOX_DTYPE = np.dtype([
     ("reach", np.float32), ("mask", np.uint32), ("coarse", np.uint32, 3),
     ("coarse_square", np.int32),
 ])  # fmt: skip
-# Coarse steps per reach. More would admit more false candidates by wrapped bytes, fewer by
-# rounding.
+# Coarse steps per reach. With more, wrap-around of the bytes admits more false candidates; with
+# fewer, rounding does.
 COARSE = 96
 LOW_WALL, HIGH_WALL = 1, 2  # bits of Box.walls, as in kernels/common/box.h
 
@@ -121,9 +121,9 @@ class Box:
     def packed(self, grid: Grid, reach: float, buckets: int = 1) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
-        length: of a unit. units: in a length of 1. edge: of a cell. reach: the range of forces, and
-        the most a particle may move in a step. buckets: of hashed cells. coarse: steps along an
-        edge, see kernels/common/coarse.h. coarse_square: no pair within reach is as far apart.
+        length: length of a unit. units: its inverse. edge: cell edge. reach: range of forces and
+        maximum motion in a step. buckets: number for hashed cells. coarse: steps along an
+        edge (kernels/common/coarse.h). coarse_square: exceeds that distance of pairs within reach.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units
@@ -135,12 +135,12 @@ class Box:
         steps = self._coarse_steps(reach)
         most = max(step * reach / edge for step, edge in zip(steps, self.size, strict=True))
         packed["coarse"] = steps
-        # Less than 1, 2 and 2 steps are lost along the axes, and 1 in the fourth byte.
+        # Rounding loses less than 1, 2 and 2 steps along the axes, and 1 in the fourth byte.
         packed["coarse_square"] = math.floor((most + 3) ** 2) + 3
         return packed
 
     def _coarse_steps(self, reach: float) -> list[int]:
-        """Return the number of coarse steps along each edge: whole bytes where it repeats."""
+        """Return the number of coarse steps per edge: a multiple of 256 on periodic axes."""
         wanted = [min(COARSE * edge / reach, 2.0**32 - 256) for edge in self.size]
         return [
             256 * max(1, int(steps / 256)) if periodic else max(1, round(steps))

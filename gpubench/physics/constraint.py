@@ -4,7 +4,7 @@ Lengths are in kernel radii, densities in rest densities, times as for SPH at th
 where the speed of sound is 1. W is the cubic spline (Monaghan, Annu. Rev. Astron. Astrophys. 30,
 543, 1992), m a particle's mass:
 
-    g_i = rho_i - 1,  rho_i = sum_j m W(x_i - x_j), itself included
+    g_i = rho_i - 1,  rho_i = sum_j m W(x_i - x_j), including j = i
     G_ij = dg_i / dx_j = -m grad W(x_i - x_j),  G_ii = m sum_j grad W(x_i - x_j)
 
 The SPOOK stepper (Lacoursiere 2007) with compliance eps and damping time tau solves, with
@@ -64,10 +64,10 @@ def spline_slope(r: Floats) -> Floats:
 class Liquid:
     """The coefficients of a step.
 
-    mass: of a particle. viscosity, gravity: as in SPHFluid. wall_distance: how near to a wall a
+    mass: particle mass. viscosity, gravity: as in SPHFluid. wall_distance: how near to a wall a
     particle may come. compliance: m eps; 0 for none. damping: tau over the time step.
-    relaxation: of Jacobi's method. warm_start: the fraction of the last pressures to start from.
-    tolerance: of the residual, see `residuals`.
+    relaxation: Jacobi's factor. warm_start: initial pressures as a fraction of the last ones.
+    tolerance: the solver stops below this residual, see `residuals`.
     """
 
     mass: float
@@ -91,7 +91,7 @@ class Liquid:
 
     @property
     def kept(self) -> float:
-        """Y: the fraction of a rate of change that damping leaves."""
+        """Y: the fraction of a rate of change that remains after damping."""
         return 1 / (1 + 4 * self.damping)
 
     @property
@@ -118,7 +118,7 @@ class Liquid:
         packed = np.zeros(1, LIQUID_DTYPE)
         steepest = STEEPEST * self.mass
         sum_scale = 2.0 ** (60 - max(1, math.ceil(math.log2(particles + 1))))
-        entry = 30 * steepest**2 / 4 + self.softness  # roughly that of the diagonal
+        entry = 30 * steepest**2 / 4 + self.softness  # roughly a diagonal entry
         packed["weight"], packed["steepest"] = self.mass * SPLINE, steepest
         packed["viscosity"] = self.time_step * self.viscosity * self.mass * SPIKY
         packed["density_rounder"] = 1.5 * 2**23 * DENSITY_STEP
@@ -179,9 +179,9 @@ def viscous(positions: Floats, velocities: Floats, box: Box, liquid: Liquid) -> 
 def within_walls(
     positions: Floats, velocities: Floats, box: Box, liquid: Liquid
 ) -> tuple[Floats, Floats]:
-    """Return velocities that cross no wall within a step, and how much was cut off.
+    """Return velocities that cross no wall within a step, and how they were changed.
 
-    Of a particle's depth inside a wall, a fraction h (4 Y / h) is corrected in a step.
+    A step corrects a fraction h (4 Y / h) of a particle's depth inside a wall.
     """
     cut = velocities.copy()
     h = liquid.time_step

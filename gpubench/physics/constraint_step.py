@@ -1,7 +1,7 @@
 """Check a step of the fluid with density constraints against its own pressures.
 
-A step's pressures depend on where the solver stopped, so they are not compared with others: they
-are substituted into the equations in float64. States are in order of ids.
+A step's pressures depend on when the solver stopped, so there is no reference for them: they are
+substituted into the equations in float64. States are in order of ids.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from gpubench.physics.sph import DENSITY_STEP
 
 Rows = NDArray[Any]
 
-# For g: each neighbour's term is rounded to a step, with a float32 squared distance.
+# Error of g: each neighbour's term has a float32 squared distance and is rounded to a step.
 VALUE_ERROR = 64 * DENSITY_STEP
-# For velocity changes and their rates: rounded to 2^-20 of the largest term.
+# Error of velocity changes and their rates: they are rounded to 2^-20 of the largest term.
 ROUNDED = 2.0**-14
 
 
@@ -100,7 +100,7 @@ class _ConstraintStep(Between):
         )
 
     def _wrong_places(self, near: Rows) -> str | None:
-        """Compare positions with those that the new velocities lead to."""
+        """Compare positions with those implied by the new velocities."""
         box = self.box
         units = np.asarray(box.units) / box.size
         step = self.after["velocities"][near, :3] * self.liquid.time_step * units
@@ -117,7 +117,7 @@ class _ConstraintStep(Between):
         )
 
     def _wrong_residual(self, positions: Floats, begin: Floats, g: Floats, x: Floats) -> str | None:
-        """Compare the residual with that of the step's final velocities."""
+        """Compare the reported residual with the residual of the step's final velocities."""
         if len(positions) < len(self.before["places"]):
             return None
         box, liquid = self.box, self.liquid

@@ -17,9 +17,9 @@ from gpubench.physics.pairs import nearest_image, wrapped
 class Contact:
     """A spring and damper between touching particles (equations 11 and 12).
 
-    distance: sum of the radii of two particles, which touch below it.
-    stiffness: of the spring, acceleration over length. damping: acceleration over velocity.
-    mass: of a fluid particle; it multiplies both.
+    distance: sum of the radii of two particles; they touch if they are closer.
+    stiffness: acceleration over length, of the spring. damping: acceleration over velocity.
+    mass: mass of a fluid particle, which multiplies both.
     """
 
     distance: float
@@ -56,12 +56,12 @@ def contact_forces(
     contact: Contact,
     box: Box,
 ) -> tuple[Floats, Floats]:
-    """Return the contact forces between two sets of particles, on the first and on the second.
+    """Return the contact forces between two sets of particles: on the first, and on the second.
 
     positions, velocities: float64 (particles, 3); pairs across a periodic face use the nearest
     image. The forces have the shapes of the positions, and sum to zero.
-    m (K_c (t - r) e + eta (v_j - v_i)) for r < t; coincident particles have no direction, so their
-    spring is left out.
+    The force is m (K_c (t - r) e + eta (v_j - v_i)) for r < t, without the spring for coincident
+    particles, which define no direction e.
     """
     from scipy.spatial import cKDTree  # slow to import
 
@@ -87,8 +87,8 @@ def contact_forces(
 def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box: Box) -> Floats:
     """Return the accelerations by a box's walls of particles inside it, float64 (particles, 3).
 
-    K_s d - K_d (v . n) along the inward normal n of each wall whose range a particle has entered by
-    d > epsilon. There are walls along axes that are not periodic; see Box.walls.
+    It is K_s d - K_d (v . n) along the inward normal n of each wall whose range the particle has
+    entered by d > epsilon. Axes that are not periodic have walls; see Box.walls.
     """
     accelerations = np.zeros_like(positions)
     for axis in np.flatnonzero(~np.asarray(box.periodic)):

@@ -16,13 +16,13 @@ from gpubench.base.errors import UserError
 from gpubench.physics.arrays import Floats
 from gpubench.physics.fits import Estimate, fit_line, in_window
 
-LATE = (4.4, 9.2)  # T, in which the experiments have a constant speed
-LATE_SLOPE, LATE_SLOPE_ERROR = 1.68, 0.1  # of the second data set of Martin and Moyce, end to end
-TOLERANCE = 0.1  # the sets are 7 % apart at T = 3.1
+LATE = (4.4, 9.2)  # range of T in which the front has a constant speed in the experiments
+LATE_SLOPE, LATE_SLOPE_ERROR = 1.68, 0.1  # from the ends of Martin and Moyce's second data set
+TOLERANCE = 0.1  # the data sets differ by 7 % at T = 3.1
 
-LAYERS = 3.0  # of particles above the floor, in which the front is sought
+LAYERS = 3.0  # height above the floor in which the front is sought, in spacings
 FULL = 0.25  # fraction of these layers that must be filled to count as fluid, not spray
-STRETCH = 2.0  # in spacings, over which particles are counted
+STRETCH = 2.0  # length over which particles are counted, in spacings
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def structure_factor(field: Floats, box: Box) -> StructureFactor:
     """Return the spherically averaged structure factor of a field on a mesh over the box.
 
     field: float64 (nx, ny, nz). Between walls the transform is a cosine transform, in multiples of
-    pi / edge: the field is continued by its mirror image, as at reflecting walls, without a jump.
+    pi / edge: it continues the field by its mirror image, without a jump, as at reflecting walls.
     An axis one cell deep has no wavevectors.
 
     Shells are as thick as the smallest wavenumber, and reach to the Nyquist wavenumber of the

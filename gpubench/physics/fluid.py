@@ -20,8 +20,8 @@ from gpubench.base.errors import UserError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# Fraction of the last velocity change by which the velocity in the drag is ahead of the half step:
-# the velocity at t + lambda dt of Groot and Warren, relative to the half step.
+# The drag uses the half-step velocity plus this fraction of the last velocity change: the velocity
+# at t + lambda dt of Groot and Warren.
 INTEGRATORS = {"velocity-verlet": 0.5, "groot-warren": 0.65, "leap-frog": 1.0}
 
 # The layout of `struct Fluid` in kernels/dpd.cu.
@@ -37,7 +37,7 @@ class Fluid:
     """Coefficients of the three pairs of species, masses, and gravity.
 
     repulsion, friction, noise: a, gamma and sigma of the pairs (0, 0), (0, 1), (1, 1).
-    mass: of a particle of each species.
+    mass: particle mass of each species.
     gravity: acceleration along x, y, z.
     """
 
@@ -70,8 +70,8 @@ class Fluid:
     ) -> Fluid:
         """Convert the coefficients pi, gamma M and sigma of rozen2008, section 4.1.
 
-        The paper normalises both weights (density times the integral of each over space is 1) and
-        makes the second the square of the first; no weight satisfies both. Here each weight has a
+        In the paper, both weights are normalised (density times their integral over space is 1) and
+        the second is the square of the first, which contradict each other. Here each weight has a
         factor of its own, absorbed by its coefficient. The fluctuation-dissipation theorem only
         requires one weight to be proportional to the square of the other: any factors will do.
         """
@@ -98,9 +98,9 @@ class Fluid:
     def force_step(self, time_step: float) -> float:
         """Return the step to which each pair's force is rounded, so that sums are exact.
 
-        Multiples of a power of two add up without rounding as long as the sum stays below 2^24 of
-        them: the sum is then bitwise independent of the order of the neighbours. The range holds 32
-        of the strongest pair forces to be expected.
+        Multiples of a power of two add up without rounding as long as the sum is below 2^24 times
+        that power: the sum is then bitwise independent of the order of neighbours. This range holds
+        32 times the strongest expected pair force.
         """
         speed = 5 * max(math.sqrt(kt) if kt > 0 else 1.0 for kt in (*self.temperature, 1.0))
         strongest = (
@@ -113,7 +113,7 @@ class Fluid:
     def packed(self, time_step: float, integrator: str) -> NDArray[np.void]:
         """Return the fluid as the kernels read it: one element of FLUID_DTYPE.
 
-        noise: times sqrt(3 / time step), for random numbers uniform from -1 to 1.
+        noise: sigma times sqrt(3 / time step), for uniform random numbers from -1 to 1.
         ahead: the fraction of the last velocity change added to the velocity in the drag.
         rounder: 1.5 * 2^23 force steps; adding and subtracting it rounds to whole force steps.
         """

@@ -37,7 +37,7 @@ def pair_forces(
 
     positions: float64 (particles, 3). velocities: likewise, as used in the drag.
     ids: the particle ids that seed the noise. species: 0 or 1.
-    step, seed, generator: of the noise. parts: which of PARTS to add up.
+    step, seed, generator: see noise.pair_noise. parts: which of PARTS to add up.
     Coincident particles exert no force on each other: they define no direction.
     """
     if unknown := set(parts) - set(PARTS):

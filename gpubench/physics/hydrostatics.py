@@ -42,7 +42,7 @@ def pressure_profile(heights: Floats, pressures: Floats, thickness: float) -> Pr
 def surface_height(heights: Floats, spacing: float, area: float) -> float:
     """Return the surface height of a fluid at rest: half a spacing above its highest layer.
 
-    heights: float64 (particles,). area: of the surface. The highest area / spacing^2 particles form
+    heights: float64 (particles,). area: surface area. The highest area / spacing^2 particles form
     the highest layer.
     """
     in_layer = min(len(heights), max(1, round(area / spacing**2)))
@@ -70,8 +70,8 @@ def hydrostatic_deviation(
 ) -> float:
     """Return the greatest |p - rho g (H - z)| / (rho g H) over layers; H is the surface height.
 
-    margin: layers nearer than this to floor or surface are left out: there a kernel reaches beyond
-    the fluid. gravity: positive. Raises UserError where too few layers are left.
+    margin: layers nearer than this to floor or surface, where the kernel reaches beyond the fluid,
+    are left out. gravity: positive. Raises UserError where too few layers are left.
     """
     inside = _inside(profile, surface, margin)
     expected = density * gravity * (surface - profile.heights[inside])
@@ -91,7 +91,7 @@ def weight_density(profile: Profile, gravity: float, surface: float, margin: flo
 def floating_draft(density_ratio: float, height: float) -> float:
     """Return the draft of a floating upright box by Archimedes' principle.
 
-    density_ratio: of box and fluid. Raises UserError where the box does not float.
+    density_ratio: box density over fluid density. Raises UserError where the box does not float.
     """
     if not 0 < density_ratio < 1:
         raise UserError(

@@ -42,7 +42,7 @@ def settled_heights(
     """Return the heights of an initially uniform column's particles, settled under its weight.
 
     heights: float64 (particles,), 0 to `edge`; light particles below light_share of it, heavy ones
-    above. gravity: downwards, positive. mass: of a light and of a heavy particle. stiffness:
+    above. gravity: downwards, positive. mass: light and heavy particle mass. stiffness:
     derivative of the pressure by the number density, assumed uniform, so that the density falls as
     exp(-gravity / stiffness * integral of the mass over z).
     The fraction of particles below each particle is unchanged.

@@ -74,7 +74,7 @@ def mixing_layer(z: Floats, heavy: Floats, threshold: float = 0.05) -> MixingLay
 def _first_crossing(z: Floats, rising: Floats, level: float) -> float:
     """Return where a profile first reaches a level, by linear interpolation between layers.
 
-    The start of the profile if it begins above the level; its end if it never reaches it.
+    Returns the start of a profile that begins above the level, and the end of one that stays below.
     """
     above = np.flatnonzero(rising >= level)
     if len(above) == 0:
@@ -92,10 +92,10 @@ def interface_wave(
     """Return the complex amplitude a of the interface's wave along x or y.
 
     The interface is at its mean height plus the real part of a exp(i k x): Re a goes with the
-    cosine, -Im a with the sine, and |a| is the amplitude. Its height in a column is that to which
-    the light particles would fill it; the mean fraction of light particles is subtracted, so
-    density waves cancel to first order. For f the fraction of either fluid, random placement gives
-    |a| near 2 height sqrt(f (1 - f) / particles).
+    cosine, -Im a with the sine, and |a| is the amplitude. In a column, the interface is at the
+    height up to which the light particles would fill it; the mean fraction of light particles is
+    subtracted, so density waves cancel to first order. Random placement of particles, a fraction f
+    of them of one fluid, gives |a| near 2 height sqrt(f (1 - f) / particles).
     """
     k = wavenumber_along(box, axis, mode)
     light = 1.0 - species
@@ -133,7 +133,7 @@ def viscous_growth_rate(
 ) -> float:
     """Return the exact n for two deep fluids of the same kinematic viscosity, without diffusion.
 
-    With p, q the fractions of light and heavy fluid in the sum of the densities, Q = g / (k^3 nu^2)
+    With p, q the densities of light and heavy fluid, divided by their sum, Q = g / (k^3 nu^2)
     and n = (y^2 - 1) nu k^2, Chandrasekhar (1961, section 94) has y^4 + 4 p q y^3
     + (2 - 12 p q) y^2 - (4 - 12 p q) y + 1 - 4 p q = (q - p) Q; the unstable mode is its
     root above 1. atwood, gravity, viscosity: positive.
@@ -145,6 +145,6 @@ def viscous_growth_rate(
     quartic = np.polynomial.Polynomial(
         [1 - 4 * product - buoyancy, 12 * product - 4, 2 - 12 * product, 4 * product, 1]
     )
-    # At 1 the quartic is minus the buoyancy; at the other end it is always positive.
+    # The bracket for the root: at 1 the quartic is negative, at the other end positive.
     y = brentq(quartic, 1, 2 + buoyancy**0.25, xtol=1e-14)
     return float((y**2 - 1) * kinematic_viscosity * wavenumber**2)

@@ -18,22 +18,22 @@ from gpubench.physics.box import Box
 State = Mapping[str, NDArray[Any]]
 Item = TypeVar("Item")
 
-# A pair's force is rounded to a whole number of force steps. The errors add up as a random walk:
-# this many steps exceed ten standard deviations for a hundred neighbours.
+# Tolerance of a force, in force steps: each pair's force is rounded to a whole step, and the errors
+# add up as a random walk. This exceeds ten standard deviations for a hundred neighbours.
 FORCE_STEPS = 32
-# For a float32 sum of velocities, and for displacements: a few roundings.
+# Relative error of a float32 sum of velocities, and of displacements: a few roundings.
 RELATIVE_ERROR = 2.0**-21
-# For a position in box units: rounded to one, and reflected between two.
+# Error of a position in box units: it is rounded to a unit, and may be reflected between two.
 UNITS = 3.0
 SAMPLE = 20_000  # approximate number of particles whose forces are computed in float64
-CHUNK = 2**17  # particles compared at once, so that they stay in a cache
-MOST_CHUNKS = 32  # of those, sampled anew for each step
+CHUNK = 2**17  # particles compared at once, few enough to stay in a cache
+MOST_CHUNKS = 32  # maximum number of chunks compared per step; more are sampled at random
 
 
 def wrong_ids(ids: Words, rows: NDArray[np.intp]) -> str | None:
     """Return None if each id from 0 to n - 1 occurs once, else the first error.
 
-    rows: those of the ids, see `rows_of`.
+    rows: as returned by `rows_of`.
     """
     particles = len(ids)
 
@@ -92,7 +92,7 @@ def in_chunks(particles: int) -> Iterator[slice]:
 
 
 def some_chunks(particles: int, rng: np.random.Generator) -> list[slice]:
-    """Return all chunks, or a random sample of many, to bound the time of a check."""
+    """Return all chunks, or a random sample if there are many, to bound the time of a check."""
     chunks = list(in_chunks(particles))
     if len(chunks) <= MOST_CHUNKS:
         return chunks
@@ -107,10 +107,10 @@ def first_problem(parts: Sequence[Item], look: Callable[[Item], str | None]) -> 
 def region(
     places: Words, box: Box, volume: float, reach: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return the rows in and around a cube about one particle, and a mask of those inside.
+    """Return the rows in and around a cube about a random particle, and a mask of those inside.
 
-    Those around it are all within `reach` of those inside. volume: of all particles; a cube of
-    evenly spread particles would hold SAMPLE of them.
+    The rows include all particles within `reach` of those inside. volume: of all particles; if
+    evenly spread, SAMPLE of them would be in the cube.
     """
     rows, away, half_edge, _ = _cube(places, box, volume, reach, rng)
     return rows, np.all(np.abs(away) <= half_edge, axis=1)
@@ -164,8 +164,8 @@ def reflected(
 ) -> tuple[Floats, Floats]:
     """Return positions reflected into the box, in units, and -1 where a velocity is reversed.
 
-    Within the position error of a wall, either outcome is possible: there the velocity found
-    decides.
+    Within the position error of a wall, both outcomes are valid, and the velocity found decides
+    which is returned.
     """
     units = box.units[axis]
     if box.periodic[axis]:

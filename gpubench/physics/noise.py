@@ -35,7 +35,7 @@ def philox4x32(
 
     Counters and keys are 32-bit words, of any shapes that broadcast.
     """
-    # Words are held in 64 bits, which their products fit.
+    # Words are held in 64 bits, so that products of two fit.
     c0, c1, c2, c3, k0, k1 = (np.asarray(word, np.uint64) for word in (c0, c1, c2, c3, k0, k1))
     for _ in range(rounds):
         product0, product1 = MULTIPLIERS[0] * c0, MULTIPLIERS[1] * c2
@@ -56,7 +56,7 @@ def symmetric(words: Words) -> NDArray[np.float32]:
 
 
 def rozen_next(r: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the draws that follow r, in [0, 1); each operation is rounded to float32.
+    """Return the random numbers that follow r, in [0, 1), with float32 rounding of each operation.
 
     Source: rozen2008, section 4.2: the fractional part of x = 1.000005 (r + sqrt(3))^5.
     """
@@ -96,7 +96,7 @@ def _rozen_noise(low: Words, high: Words, clock: tuple[int, ...]) -> Any:
     return np.float32(2) * draw - np.float32(1)
 
 
-# By name: functions of the lower ids, the higher ids, and the low and high words of step and seed.
+# Generators by name: functions of lower and higher ids, and low and high words of step and seed.
 GENERATORS: Mapping[str, Callable[[Words, Words, tuple[int, ...]], NDArray[np.float32]]] = {
     "philox-10": partial(_philox_noise, rounds=10),
     "philox-7": partial(_philox_noise, rounds=7),

@@ -24,9 +24,9 @@ from gpubench.physics.pairs import ordered_pairs
 class Temperature:
     """Kinetic temperatures, in units of energy (k T).
 
-    overall: of all particles, in the frame of their common centre of mass.
-    species: of species 0 and 1, each in its own centre-of-mass frame, so that relative streaming of
-        the fluids is not counted as heat. NaN for a species of fewer than two particles.
+    overall: temperature of all particles, in the frame of their common centre of mass.
+    species: temperatures of species 0 and 1, each in its own centre-of-mass frame, so that relative
+        streaming is not counted as heat. NaN for a species of fewer than two particles.
     """
 
     overall: float
@@ -45,9 +45,9 @@ class RadialDistribution:
 
 
 def observed(workload: str, seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a simulation's observations of one moment under their current names.
+    """Return a simulation's observations at one time under their current names.
 
-    Up to 0.2.0, the temperature of DPD was that of half steps.
+    Up to 0.2.0, the temperature of DPD was taken at half steps.
     """
     if not workload.startswith("dpd-") or "half_step_temperature" in seen:
         return dict(seen)

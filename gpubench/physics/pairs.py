@@ -25,8 +25,8 @@ class OrderedPairs:
     """Ordered pairs of particles: each pair occurs once in each order.
 
     first, second: intp (pairs,), indices of the particles.
-    offset: float64 (pairs, 3), position of the first minus that of the second's nearest image.
-        In the other order it is exactly the negative.
+    offset: float64 (pairs, 3), from the second's nearest image to the first. The same pair in the
+        other order has exactly the negative offset.
     distance: float64 (pairs,), 0 for coincident particles.
     """
 

@@ -19,7 +19,7 @@ from gpubench.physics.fluid import require_amounts
 
 INTEGRATORS = ("euler", "symplectic")
 POLY6 = 315 / (64 * math.pi)
-SPIKY = 45 / math.pi  # slope of the spiky kernel, and Laplacian of the viscosity kernel
+SPIKY = 45 / math.pi  # factor in the spiky kernel's slope and the viscosity kernel's Laplacian
 
 # The layout of `struct Fluid` in kernels/common/sph.h.
 FLUID_DTYPE = np.dtype([
@@ -32,7 +32,7 @@ FLUID_DTYPE = np.dtype([
     ("inverse_force_step", np.float32),
 ])  # fmt: skip
 DENSITY_STEP = 2.0**-22  # each neighbour's density term is rounded to this
-COMPRESSION = 0.1  # compression at which a pair's force sets the range of force steps
+COMPRESSION = 0.1  # a pair's force at this compression sets the range of force steps
 
 
 def poly6(r: Floats) -> Floats:
@@ -56,7 +56,7 @@ def spiky_slope(r: Floats) -> Floats:
 
 
 def viscous(r: Floats) -> Floats:
-    """Return W of equation 10, where its h/2r is h / (2 r); infinite at 0."""
+    """Return W of equation 10, reading its h/2r as h / (2 r); infinite at 0."""
     with np.errstate(divide="ignore"):
         inside = -(r**3) / 2 + r**2 + 1 / (2 * np.asarray(r, np.float64)) - 1
     return np.where(r <= 1, 15 / (2 * math.pi) * inside, 0.0)
@@ -80,8 +80,8 @@ def mass_for(spacing: float, kernel: Callable[[Floats], Floats] = poly6) -> floa
 def slope_for(spacing: float) -> float:
     """Return m times the factor of the spiky kernel's slope, normalised on a lattice at rest.
 
-    With it, the virial pressure of the forces there is that of the equation of state. The integral
-    over space gives SPIKY times the mass, which is a few percent less.
+    With it, the virial pressure of a lattice at rest agrees with the equation of state.
+    Normalising by the integral over space gives SPIKY times the mass, a few percent less.
     """
     r = _lattice(spacing)
     return 3 / float((r * (1 - r) ** 2)[r <= 1].sum())
@@ -99,11 +99,11 @@ def _lattice(spacing: float) -> Floats:
 class SPHFluid:
     """The coefficients of the forces.
 
-    spacing: between particles at rest. mass: of a particle. viscosity: mu of equation 1.
+    spacing: distance of particles at rest. mass: particle mass. viscosity: mu of equation 1.
     gravity: acceleration along x, y, z.
-    cuts: raises densities below the rest density to it, so that no pressure is negative.
-        wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, as an
-        acceleration.
+    cuts: whether densities below the rest density are raised to it, to avoid negative pressure.
+    wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, for
+        accelerations.
     wall_epsilon: the collision accuracy of equation 13: depth within that range at which walls
         start to push.
     contact_stiffness, contact_damping, contact_distance: k, eta and t_rad of equations 11 and 12,

@@ -1,6 +1,6 @@
 """Check a step of smoothed particle hydrodynamics with rigid bodies.
 
-A state is that of the SPH workloads, with particles in any order: step, an int; places, uint32
+States are as in the SPH workloads, with particles in any order: step, an int; places, uint32
 (particles, 4), box units and id; velocities, float32 (particles, 4).
 """
 
@@ -34,11 +34,11 @@ from gpubench.physics.rigid import RigidBody, turned
 from gpubench.physics.sph import DENSITY_STEP, SPHFluid
 from gpubench.physics.sph_forces import accelerations, densities
 
-# For a density: each neighbour's term is rounded to a step; sum and inverse are float32.
+# Error of a density: each neighbour's term is rounded to a step; sum and inverse are float32.
 DENSITY_ERROR = 32 * DENSITY_STEP
-# For a body particle's position, over the box's longest edge: it is rotated in float32.
+# Error of a body particle's position, rotated in float32, over the box's longest edge.
 ARM_ERROR = 2.0**-21
-# For float32 sums over the particles of a body, over the sum of absolute values.
+# Error of float32 sums over the particles of a body, over the sum of absolute values.
 SUM_ERROR = 2.0**-18
 
 
@@ -58,8 +58,8 @@ class BodiesStep:
 def with_doubt(felt: Callable[[float], Floats], error: float) -> tuple[Floats, Floats]:
     """Return a force at a distance, and its uncertainty due to the error of that distance.
 
-    The uncertainty covers the changes at both ends, not only the spread between them: where a
-    spring meets its damper at one end, both forces are 0 there, as beyond the range.
+    The uncertainty adds up the changes towards both ends of the error interval. The force may be 0
+    at both ends (beyond the range, or where spring and damper cancel) yet not between them.
     """
     now = felt(0.0)
     return now, np.abs(felt(error) - now) + np.abs(now - felt(-error))
@@ -82,8 +82,8 @@ def check_sph_step(
     fluid.force_step. flow: float32 (particles, 4), velocities before the step, and the inverse of
     the density. Both are in the order of `after`.
     Single densities and forces are compared in a region of about motion.SAMPLE particles. A force
-    that only one side of a pair felt shows up anywhere: the sum over the fluid and the body
-    particles is exactly 0. Bodies are compared as a whole.
+    applied to one side of a pair only is found anywhere: the sum over fluid and body particles must
+    be exactly 0. Bodies are compared as a whole.
     """
     compared = _SPHStep(before, after, force, flow, box, fluid, integrator, time_step, bodies)
     problem = (
@@ -129,7 +129,7 @@ class _SPHStep(Between):
         return first_problem(parts, lambda part: self._wrong_in(*part))
 
     def _wrong_in(self, near: NDArray[np.intp], inside: NDArray[np.bool_]) -> str | None:
-        """Compare the particles inside; near: rows of these and those around, before the step."""
+        """Compare the particles inside; near: rows of these and their surroundings, before."""
         places = self.before["places"]
         ids = places[near, 3]
         rows = self.is_at[ids]
@@ -178,7 +178,7 @@ class _SPHStep(Between):
     def wrong_motion(self) -> str | None:
         """Compare positions and velocities with those implied by the device's forces.
 
-        Covers all particles up to a few million, beyond that a new sample in each step.
+        Covers all particles, or in each step a new sample if there are more than a few million.
         """
         ids = self.after["places"][:, 3]
         rng = np.random.default_rng(int(self.before["step"]))
@@ -265,7 +265,7 @@ class _SPHStep(Between):
     def _wall_doubt(self, positions: Floats, velocities: Floats) -> Floats:
         """Return the change of wall forces due to rounded positions; see `_between`.
 
-        Rounding is largest at the far end; without a wall there, only the first unit matters.
+        Rounding is largest at an upper wall; without one, only positions up to 1 matter.
         """
         ends = zip(self.box.size, self.box.walls, strict=True)
         error = ARM_ERROR * max((edge for edge, walls in ends if walls & HIGH_WALL), default=1.0)
@@ -294,7 +294,7 @@ class _SPHStep(Between):
             units = box.units[axis] / box.size[axis]
             begin, change = start[:, axis], time_step * pull[:, axis]
             velocity = begin + change
-            # Terms of the sum partly cancel: each is no larger than these.
+            # Terms may cancel, so the error is relative to the sum of their magnitudes.
             parts = np.abs(begin) + np.abs(change) + time_step * abs(self.fluid.gravity[axis])
             error = RELATIVE_ERROR * parts + time_step * doubt[:, axis]
             carried = velocity if is_symplectic else begin

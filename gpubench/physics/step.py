@@ -1,8 +1,8 @@
 """Check a step of dissipative particle dynamics: ids, forces, velocities, positions.
 
-A state is that of the DPD workloads, with particles in any order: step, an int; places, uint32
+States are as in the DPD workloads, with particles in any order: step, an int; places, uint32
 (particles, 4), box units and id; velocities, float32 (particles, 4), at half steps, with the bits
-of the species; drags, likewise, where the drag has a velocity of its own.
+of the species; drags, likewise, if the drag uses different velocities.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def check_dpd_step(
     """Return None where one step leads from `before` to `after`, else the first error.
 
     force: float32 (particles, 4), those of the step, in the order of `after`.
-    generator: of the pair noise, see gpubench.physics.noise.
-    Single forces are compared in a region of about SAMPLE particles. A force that only one side of
-    a pair felt shows up anywhere: the sum over all particles is exactly 0.
+    generator: generator of the pair noise, see gpubench.physics.noise.
+    Single forces are compared in a region of about SAMPLE particles. A force applied to one side
+    of a pair only is found anywhere: the sum over all particles must be exactly 0.
     """
     step = int(before["step"])
     compared = _DPDStep(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
@@ -64,7 +64,7 @@ def check_dpd_step(
 class _DPDStep(Between):
     """A comparison with the reference step; the arguments are those of `check_dpd_step`.
 
-    ahead: the fraction of the velocity change by which the drag's velocity is ahead of the new one.
+    ahead: the drag uses the new velocity plus this fraction of the velocity change.
     """
 
     force: NDArray[np.float32]

@@ -13,7 +13,7 @@ from gpubench.physics.box import Box
 from gpubench.physics.fits import LEAST_POINTS, Estimate, in_window, mean_of
 from gpubench.physics.pairs import nearest_image
 
-GROUPS = 16  # of particles, whose spread gives the error of a diffusion coefficient
+GROUPS = 16  # groups of particles, whose spread gives the error of a diffusion coefficient
 
 
 class MeanSquareDisplacement:
@@ -42,7 +42,7 @@ class MeanSquareDisplacement:
 
     @property
     def values(self) -> Floats:
-        """Mean-square displacements, float64 (snapshots,)."""
+        """Mean-square displacement at each of the times, float64 (snapshots,)."""
         return np.asarray([groups.mean() for groups in self._groups])
 
     def add(self, time: float, positions: Floats) -> None:
@@ -63,8 +63,8 @@ class MeanSquareDisplacement:
         """Return D from the slope 2 d D over a window of times since the first snapshot.
 
         The window should start once velocities are decorrelated. Displacements at successive times
-        are correlated, those of different particles hardly: the error is from the slopes of 16
-        groups of particles. A periodic box of edge L slows diffusion down by about 2.84 k T / (6 pi
+        are correlated, but hardly between particles: the error is from the slopes of 16 groups
+        of particles. A periodic box of edge L slows diffusion down by about 2.84 k T / (6 pi
         viscosity L) (Dünweg and Kremer, J. Chem. Phys. 99, 6983, 1993).
         """
         chosen = in_window(self.times, window)
@@ -103,10 +103,10 @@ def viscosity(
     times, amplitudes: float64 (samples,), equally spaced, further apart than the stress correlation
     time; amplitudes as returned by `shear_wave`.
 
-    Thermal motion keeps exciting the wave, with a noise that decays like the wave. So samples are
-    not an exponential with independent errors; instead, each is the last one times exp(-nu k^2 dt)
+    Thermal motion keeps exciting the wave, and this noise decays like the wave itself. So samples
+    are not an exponential with independent errors: each is the previous one times exp(-nu k^2 dt)
     plus an independent error (an Ornstein-Uhlenbeck process). Regressing each sample on the
-    previous one therefore has the right weights and error, however noisy the series is.
+    previous one therefore gives the right weights and error, however noisy the series is.
     """
     steps = np.diff(times)
     if len(times) < LEAST_POINTS or not np.allclose(steps, steps[0], rtol=1e-6, atol=0):

@@ -30,7 +30,7 @@ class Check:
     question: the question it answers, in a line.
     measure: takes the device, and a size as keyword arguments.
     long: the size for a GPU, with errors below the tolerances.
-    quick: the size for a few seconds on a CPU; None if such a run would show nothing.
+    quick: the size for a few seconds on a CPU; None if such a short run shows nothing.
     """
 
     name: str

@@ -29,7 +29,7 @@ from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import by_ids
 from gpubench.workloads.workload import Value
 
-STEP = 1e-5  # of finite differences, in kernel radii
+STEP = 1e-5  # step of finite differences, in kernel radii
 NEIGHBOURS = 30.0
 # Parameters of the steps that are compared with float64.
 STEPS: Sequence[Mapping[str, Value]] = (
@@ -81,9 +81,9 @@ def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
 
 
 def momentum(device: Device, *, particles: int, span: int) -> CheckOutcome:
-    """Stir a column and follow its momentum: there are no walls or gravity along y.
+    """Stir a column and follow its momentum; along y there are no walls and no gravity.
 
-    Along the other axes a step's change of momentum must be that of gravity and walls; the walls'
+    Along the other axes, gravity and walls must account for a step's change of momentum; the walls'
     part is computed in float64 from the step's own pressures.
     """
     column = make(device, ConstraintFluid, particles, length=1.2, viscosity=0.05)
@@ -187,10 +187,10 @@ def energy(device: Device, *, particles: int, span: float) -> CheckOutcome:
 def dam_break(
     device: Device, *, particles: int, depth: float, reynolds: float, free: bool, late: bool
 ) -> CheckOutcome:
-    """Follow the front of a collapsing column like the check of SPH; see sph_flows.dam_break.
+    """Follow the front of a collapsing column as for SPH; see sph_flows.dam_break.
 
-    late: whether to compare the late speed too. In coarse runs the late layers are as thin as a
-    kernel, lack the neighbours that would build up pressure, and move too slowly.
+    late: whether to compare the late speed too. In coarse runs, the fluid is then as thin as a
+    kernel: particles lack neighbours to build up pressure, and move too slowly.
     """
     given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}
 

@@ -1,4 +1,4 @@
-"""One second of a dam break with constraints and with SPH: stable steps, density errors, times.
+"""A second of a dam break with constraints and with SPH: stable steps, density errors, times.
 
 A column one metre wide and two metres high collapses under 9.81 m/s2. SPH runs at several Mach
 numbers: its density error falls with the square of the Mach number, its step linearly. The density
@@ -30,13 +30,13 @@ LOOKS = 40
 # A step is stable if no particle moves further than a cell, the energy rises by at most a fraction
 # RISE of its initial value, and every solve ends below BEYOND tolerances.
 RISE, BEYOND = 0.01, 10.0
-VISCOSITY = 0.1  # at Mach 1, for both
+VISCOSITY = 0.1  # viscosity at Mach 1, for both methods
 CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
 
 
 @dataclass
 class SolvedSecond:
-    """One configuration of the simulated second, and its results; times in ms, one per pass."""
+    """A configuration of the simulated second and its results; times in ms, one per pass."""
 
     workload: type[Tank]
     mach: float
@@ -149,7 +149,7 @@ def time_in_turns(
 
 
 def gain(run: SolvedSecond, others: Sequence[SolvedSecond]) -> float | None:
-    """Return the time of SPH at the same mean error over a run's; None outside SPH's error range.
+    """Return SPH's time at a run's mean error over the run's time; None outside SPH's errors.
 
     Errors and times are interpolated between Mach numbers as power laws.
     """
@@ -171,9 +171,9 @@ def solution(
     machs: Sequence[float],
     passes: int,
 ) -> CheckOutcome:
-    """Find the longest stable steps, and time the second with them and with shorter ones.
+    """Find the longest stable steps; time the second with them and with shorter ones.
 
-    depth: of the tank, in column widths. constraint_steps, sph_steps: rising steps to try.
+    depth: tank depth in column widths. constraint_steps, sph_steps: increasing steps to try.
     """
     tank: dict[str, Value] = {"depth": depth, "length": 8.0, "top": 1.2}
     findings: list[Finding] = []

@@ -17,9 +17,9 @@ from gpubench.physics_checks.check import SEED, Check, CheckOutcome, curve, foun
 from gpubench.physics_checks.simulations import make
 from gpubench.workloads.dpd import DPD, MESH, DPDSeparation
 
-FIRST_SAMPLE = 1.0  # of time
+FIRST_SAMPLE = 1.0  # time of the first sample
 SAMPLES = 36
-FROM_BOX = 0.3  # of the box edge: larger domains interact with their own images
+FROM_BOX = 0.3  # fraction of the box edge: larger domains interact with their own images
 
 COVENEY = "Coveney and Novik, Phys. Rev. E 54, 5134 (1996)"
 AHMAD = "arXiv 1005.5096"
@@ -29,9 +29,9 @@ AHMAD = "arXiv 1005.5096"
 class GrowthLaw:
     """A growth law and the time window in which it is fitted.
 
-    until: None for as long as the box is large enough.
+    until: end of the window; None: as long as the box is large enough.
     counts_from_begin: whether size and time are measured from the start of the window, as after a
-        crossover: domains that existed before do not follow the new law.
+        crossover, since domains that formed earlier do not follow the new law.
     """
 
     name: str
@@ -62,7 +62,7 @@ def domain_growth(
 ) -> CheckOutcome:
     """Fit exponents to the domain sizes of several runs with different seeds.
 
-    regimes: the number of REGIMES that the span reaches.
+    regimes: the number of REGIMES within the span.
     """
     histories = []
     for seed in range(SEED, SEED + runs):

@@ -24,14 +24,14 @@ from gpubench.physics_checks.check import Check, CheckOutcome, curve, found
 from gpubench.physics_checks.simulations import make, pass_time, sampled
 from gpubench.workloads.dpd import DPD, DPDStandard
 
-SPACING = 0.8  # of snapshots, about twice the correlation time of kT
+SPACING = 0.8  # time between snapshots, about twice the correlation time of kT
 SETTLE = 5.0  # time to relax from random positions
 TIME_STEPS = (0.01, 0.02, 0.04)
 
 BIN = 0.025  # bin width of the radial distribution function
-FAR = 0.5  # range at its far end, where it should be 1
-PEAK = 0.11  # half-width of the parabola fitted to its maxima
-CLOSE = 0.25  # range in which it shows that particles are soft
+FAR = 0.5  # width of its last part, where it should be 1
+PEAK = 0.11  # half-width of the parabolas fitted to its maxima
+CLOSE = 0.25  # distances at which only soft particles are found
 
 LAMMPS = "LAMMPS, pair_style dpd, of which this is the recursion"
 LAGGED = "leap-frog with lagged velocity of another code, the same recursion"

@@ -1,4 +1,4 @@
-"""Checks to the bit, or to rounding: noise, momentum, energy, identical trajectories."""
+"""Checks that are exact, bitwise or up to rounding: noise, momentum, energy, trajectories."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _drawn(generator: PairNoise, inputs: PairSet) -> NDArray[np.float32]:
 def _moments(name: str, outcome: Mapping[str, Any], *, is_reference: bool) -> list[Finding]:
     """Return the moments of numbers scaled to variance 1, with the error of ideal noise."""
     error = outcome["standard_error"]
-    # The fourth moment of a uniform number gives the error of its square.
+    # The error of the mean square follows from the fourth moment of a uniform number.
     errors = {
         "mean": error,
         "excess_variance": math.sqrt(0.8) * error,
@@ -166,7 +166,7 @@ def energy_conservation(device: Device, *, particles: int, span: float) -> Check
 
 
 def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
-    """Return times and energies per particle; positions and velocities are of the same moment."""
+    """Return times and energies per particle, from positions and velocities at equal times."""
     times, energies = [], []
     for now in sampled(fluid, span, every=0.1):
         potential = conservative_energy(now.positions, now.species, fluid.box, fluid.fluid)
@@ -176,7 +176,7 @@ def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
 
 
 def trajectories(device: Device, *, particles: int, steps: int) -> CheckOutcome:
-    """Compare states after some steps across all cell lists, and with neighbour lists."""
+    """Compare states after some steps between all cell lists and neighbour lists."""
     wanted = _state(device, Setup(DPDStandard.name, particles, seed=SEED), steps)
     differing, lacking, compared = [], [], 0
     for algorithm, form, skin in _cell_lists():

@@ -32,10 +32,10 @@ from gpubench.workloads.workload import Snapshot
 SAMPLES = 40
 MIXED = 0.1, 0.6  # heights, as fractions of the box, between which the mixing layer is fitted
 
-# For density 3, repulsion 25: derivative of p = rho kT + 0.101 a rho^2 (Groot and Warren 1997).
+# Derivative of p = rho kT + 0.101 a rho^2 (Groot and Warren 1997) for density 3 and a = 25.
 STIFFNESS = 1 + 2 * 0.101 * 25 * DENSITY
 WEIGHT = 1.0  # gravity times height: compresses the lower fluid by only a few percent
-FIRST_AMPLITUDE = 0.015  # of the initial wave, in wavelengths
+FIRST_AMPLITUDE = 0.015  # amplitude of the initial wave, in wavelengths
 STEEPEST = 0.4  # wavenumber times amplitude up to which a wave counts as small
 
 TENSION_EDGE = 10.0  # height of a box with two interfaces
@@ -97,7 +97,7 @@ def _mixing_findings(column: DPD, times: Floats, heights: Floats) -> list[Findin
 class Wave:
     """A single wave and the parameters of its growth.
 
-    tension: of the interface.
+    tension: interfacial tension.
     """
 
     wavelength: float
@@ -151,8 +151,8 @@ def single_mode(
 ) -> CheckOutcome:
     """Measure the growth rate of a single small wave of the interface, in runs of different seeds.
 
-    repulsion: between the fluids. The greater it is, the less they mix, and the better the density
-        on either side is known.
+    repulsion: between the fluids. Greater repulsion reduces mixing, so that the densities of both
+        sides are better defined.
     """
     tension = surface_tension(device, tension_particles, tension_snapshots, repulsion)
     particles = round(DENSITY * depth * wavelength**2)
@@ -209,7 +209,7 @@ def _let_settle(column: DPD) -> None:
 
 
 def _amplitudes(column: DPD, wave: Wave) -> tuple[Floats, Floats]:
-    """Return times and amplitudes of the wave, until theory predicts STEEPEST."""
+    """Return times and amplitudes of the wave, until theory predicts steepness STEEPEST."""
     growth = STEEPEST / (wave.wavenumber * FIRST_AMPLITUDE * wave.wavelength)
     span = math.acosh(growth) / wave.growth_rate
 

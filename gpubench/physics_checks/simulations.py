@@ -28,7 +28,7 @@ def make(
 
 
 def pass_time(workload: Workload, time: float) -> None:
-    """Advance by some simulated time, at least a step; raise BlowUp if a step goes wrong."""
+    """Advance by a simulated time, at least one step; raise BlowUp if a step fails."""
     workload.advance(max(1, round(time / workload.time_step)))
     workload.require_sound()
 
@@ -62,7 +62,7 @@ def compare_steps(
     runs: Iterable[tuple[str, type[Workload], Mapping[str, Value]]],
     spans: Sequence[int],
 ) -> CheckOutcome:
-    """Compare a step of each run with one in float64, after each of some spans of steps.
+    """Compare a step of each run with float64, after each of several spans of steps.
 
     runs: the name of each run, its workload, and its parameters.
     """

@@ -1,4 +1,4 @@
-"""Checks of SPH to the bit, or to rounding: kernels, steps, momentum; and the longest steps."""
+"""Exact checks of SPH (up to rounding): kernels, steps, momentum; and the longest steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.workload import BlowUp, Value
 
-STEP = 1e-4  # of finite differences, in kernel radii
+STEP = 1e-4  # step of finite differences, in kernel radii
 COMPRESSION = 0.01
 
 # Workloads and parameters for the comparison of a step with float64.
@@ -43,12 +43,12 @@ STEPS: Sequence[tuple[type[SPH], Mapping[str, Value]]] = (
     (SPHRigidBody, {"mach": 0.3, "drop": 0.0}),
 )
 
-# A body's initial velocity in fluid at rest, in speeds of sound: downwards, and along.
+# A body's initial velocity in fluid at rest, in speeds of sound: downwards, and horizontal.
 THROWN = 0.1, 0.05
 
 SETTLED = 150.0  # time for a column to come to rest
-RESTLESS = 2.0  # factor over the speed left with short steps
-RATIO = 1.5  # between successive steps that are tried
+RESTLESS = 2.0  # a column moves if faster than this times its final speed with short steps
+RATIO = 1.5  # ratio of successive time steps that are tried
 
 
 def kernels(device: Device, *, neighbours: float) -> CheckOutcome:
@@ -118,7 +118,7 @@ def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
 def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
     """Throw a body into fluid without gravity; follow the total momentum and its exchange.
 
-    There are no walls along the periodic axis: there the fluid gains what the body loses.
+    Along the periodic axis, without walls, the fluid gains the momentum that the body loses.
     """
     pool = make(
         device, SPHRigidBody, particles, bodies=1, mach=0.0, drop=0.1, height=0.5,
@@ -138,7 +138,7 @@ def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
     fluid, body = np.array(momenta).T
     lost = float(begin[1] - body[-1])
     off = np.abs(fluid + body - sum(begin)).max()
-    # The random walk of one rounding of each velocity in each step.
+    # A random walk: one rounding of each velocity in each step.
     walk = 2.0**-24 * THROWN[0] * pool.fluid.mass * math.sqrt(20 * span * particles)
     walk += 2.0**-24 * THROWN[1] * pool.bodies[0].mass * math.sqrt(20 * span)
     return CheckOutcome(
@@ -192,7 +192,7 @@ def integrators(device: Device, *, particles: int, span: float, viscosity: float
             return math.inf
         return math.sqrt(float((moved.snapshot().velocities ** 2).sum(axis=1).mean()))
 
-    # Below the viscosity, explicit Euler is stable for sound in linear theory.
+    # By linear theory, explicit Euler is stable for sound if the step is below the viscosity.
     shortest = viscosity / 2
     calm = RESTLESS * speed("symplectic", shortest)
     longest = dict.fromkeys(INTEGRATORS, 0.0)

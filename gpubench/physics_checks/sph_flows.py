@@ -54,7 +54,7 @@ SAMPLES = 24  # per axis of a body, to find its immersed fraction
 def hydrostatics(device: Device, *, particles: int, height: float, span: float) -> CheckOutcome:
     """Let a column settle, and compare its pressure with the weight above.
 
-    height: of the column, in its widths. span: time to settle; sound travels 1 in a time of 1.
+    height: column height in column widths. span: time to settle; the speed of sound is 1.
     """
     column = make(
         device, SPHDamBreak, particles, length=1.0, top=1.5, height=height, mach=REST_MACH,
@@ -121,8 +121,8 @@ def dam_break(
 ) -> CheckOutcome:
     """Follow the front of a collapsing column, and compare it with experiments.
 
-    depth: of the tank, in column widths. reynolds: of the width and the speed of a fall through the
-    height; it sets the viscosity, which replaces the friction of the floor, as SPH has none here.
+    depth: tank depth in column widths. reynolds: for the column's width and the speed of a fall
+    from its height; it sets the viscosity, which replaces floor friction, absent from SPH here.
     free: whether to run once more with a fiftieth of the viscosity.
     """
 
@@ -179,7 +179,7 @@ def compare_fronts(
 
 def _front(make_dam: Callable[[float], Tank], reynolds: float) -> tuple[Floats, Floats]:
     """Simulate a dam break at a Reynolds number; return T and Z of its front."""
-    width = make_dam(0.0).scene.box.size[0] / DAM["length"]  # of the column
+    width = make_dam(0.0).scene.box.size[0] / DAM["length"]  # width of the column
     dam = make_dam(DAM["mach"] * width / reynolds)
     scale = scaled_time(1.0, width, -min(dam.gravity))
     times, fronts = followed(
@@ -194,7 +194,7 @@ def floating(
 ) -> CheckOutcome:
     """Drop a box and a ball into a pool, and measure how deep they float.
 
-    size: of the bodies, in fluid depths. densities: of the bodies, one run each. span: time to
+    size: body size in fluid depths. densities: body densities, one run each. span: time to
     settle.
     """
     findings = []
@@ -222,7 +222,7 @@ def floating(
 
 
 def _surface(now: Snapshot, pool: SPH, edge: float) -> float:
-    """Return the height of the surface, half a body and two kernel radii away from bodies."""
+    """Return the surface height, measured half a body and two kernel radii away from bodies."""
     fluid = now.positions[now.species == 0]
     far = np.ones(len(fluid), bool)
     for body in _bodies(pool):

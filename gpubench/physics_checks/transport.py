@@ -26,9 +26,9 @@ TIME_STEP = 0.02
 DENSITY = 3.0
 VISCOSITY = 0.847
 OWN = "another code, measured for this project"
-SAMPLES = 40  # of the waves
+SAMPLES = 40  # number of samples of the waves
 FORGOTTEN = 2.0  # time after which a particle's velocity is decorrelated
-WAVE_SPEED = 0.2  # of each wave; low enough for the waves not to interact
+WAVE_SPEED = 0.2  # speed in each wave, low enough for the waves not to interact
 
 
 def self_diffusion(device: Device, *, particles: int, span: float) -> CheckOutcome:

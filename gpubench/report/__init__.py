@@ -1,4 +1,4 @@
-"""Turn results and published numbers into HTML, Markdown, CSV and figures, without a device."""
+"""Write reports on results and published numbers: HTML, Markdown, CSV, figures. Needs no device."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def write(
 ) -> Path:
     """Write a report, and return the path of its front page.
 
-    Pages load only `gpubench.js` and the pictures beside them. Beside them are `report.md` with
-    `figures/`, and CSV, see `spreadsheets.files`. Raises UserError as `folder.replace` does.
+    Pages load only `gpubench.js` and pictures from the same folder, which also gets `report.md`,
+    its `figures/`, and CSV (see `spreadsheets.files`). Raises UserError as `folder.replace` does.
     """
     folder.require_own(out)
     found = machines(results)

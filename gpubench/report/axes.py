@@ -1,4 +1,4 @@
-"""How a report writes the axes along which inputs differ."""
+"""Format the axes of inputs for a report."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from gpubench.report import formats
 
 @dataclass(frozen=True)
 class Axis(Words):
-    """One axis of an input, with the words that its kind declares; see `Words`."""
+    """An axis of an input, with the wording declared by the kind of input; see `Words`."""
 
     def say(self, *values: Any) -> str:
-        """Write values in a sentence: "4 and 16 per cell"."""
+        """Format values for a sentence: "4 and 16 per cell"."""
         return self.phrase.format(formats.listing(self.write(value) for value in values))
 
     def write(self, value: Any) -> str:
-        """Write a value: a size as a power of two where it is one, all else as it is."""
+        """Format a value: sizes that are powers of two as such, anything else unchanged."""
         if isinstance(value, tuple):  # periodicity of each axis
             return "periodic box" if any(value) else "open box"
         return formats.power(int(value)) if self.scale == "size" and value else formats.plain(value)
 
     def count(self, value: Any) -> str:
-        """Write a value where there is room: a size with its plain number beside the power."""
+        """Format a value in long form: a size as a power of two and as a plain number."""
         return formats.count(int(value)) if self.scale == "size" and value else self.write(value)
 
     def order(self, values: Sequence[Any]) -> list[Any]:
-        """Return numbers in ascending order, or values of `names` in its, others as they come."""
+        """Sort numbers ascending, and names as in `names`; keep the order of other values."""
         if all(isinstance(value, int | float) for value in values):
             return sorted(set(values))
         known = [value for value in self.names or () if value in values]
@@ -43,7 +43,7 @@ _INPUTS = Words("Inputs", "inputs that take turns", "{} inputs in turn", names={
 
 
 class _Axes(Mapping[str, Axis]):
-    """The axes of inputs in the order in which tables show them, as their kinds declare them."""
+    """The declared axes of all kinds of input, in the order of table columns."""
 
     def __getitem__(self, name: str) -> Axis:
         return _known(problems.learnt())[name]
@@ -70,7 +70,7 @@ AXES = _Axes()
 
 
 def sizes() -> list[str]:
-    """Return the axes that are sizes of an input, which titles always tell."""
+    """Return the axes that are sizes of an input; titles always include them."""
     return _sizes(problems.learnt())
 
 
@@ -80,12 +80,12 @@ def _sizes(learnt: int) -> list[str]:
 
 
 def counts() -> list[str]:
-    """Return the axes of which an input has one, its size."""
+    """Return the size axes of all kinds of input; each input has exactly one of them."""
     return [name for name, axis in AXES.items() if axis.scale == "size"]
 
 
 def between(places: Iterable[Any], names: Iterable[str]) -> str:
-    """Say where places or records lie along some axes: between which sizes, and at which names."""
+    """Describe the values of inputs or records on some axes: a range of sizes, a list of names."""
     said = []
     for axis, found in ((AXES[name], [getattr(p, name) for p in places]) for name in names):
         values = [value for value in found if value is not None]
@@ -98,12 +98,12 @@ def between(places: Iterable[Any], names: Iterable[str]) -> str:
 
 
 def describe(place: Any, names: Iterable[str]) -> str:
-    """Write a place by some of its axes: "2¹⁸ particles, 4 per cell"; leaves out what is None."""
+    """Describe an input by some of its axes, without None: "2¹⁸ particles, 4 per cell"."""
     found = ((AXES[name], getattr(place, name)) for name in names)
     return ", ".join(axis.say(value) for axis, value in found if value is not None)
 
 
 def varying(places: Iterable[Any]) -> list[str]:
-    """Return the axes along which some places differ."""
+    """Return the axes on which the given inputs differ."""
     known = list(places)
     return [name for name in AXES if len({getattr(place, name) for place in known}) > 1]

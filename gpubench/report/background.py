@@ -1,4 +1,4 @@
-"""What stands beside the studies: machines, coverage of intervals, calibrations of verdicts."""
+"""Pages besides the studies: machines, coverage of intervals, calibrations of verdicts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MACHINES_NOTES = (
     " off.",
 )
 _MODES = {"graph": "device time (graph)", "hot": "launched (warm)", "cold": "cold"}
-# What is shown of a device or a host, and how.
+# The displayed fields of a device or a host, and their formats.
 _WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "cpu": str, "cores": "{} cores".format, "driver": "driver {}".format,
     "cuda_toolkit": "CUDA {}".format, "memory_bytes": formats.size, "os": str,
@@ -42,7 +42,7 @@ _WRITTEN: Mapping[str, Callable[[Any], str]] = {
 
 
 def machines_table(machines: Sequence[Machine]) -> Table:
-    """Return a row for each machine: device, host, libraries, and what was measured of each."""
+    """Return a table with a row per machine: device, host, libraries, and what was measured."""
     return Table.of(
         "Machines",
         machines,
@@ -78,7 +78,7 @@ def _span(values: Iterable[float | None]) -> Item:
 
 
 def coverage_page(machines: Sequence[Machine]) -> Page:
-    """Count later runs inside earlier intervals; no sections without repeated measurements."""
+    """Return the page on coverage; it has no sections without repeated measurements."""
     sections, told = [], []
     for machine in machines:
         tests, name = coverage(machine.runs), machine.device.name
@@ -115,7 +115,7 @@ def _coverage(tests: Sequence[Test]) -> Table:
 
 
 def calibration_page(found: Sequence[Calibration]) -> Page:
-    """Show the false alarms of comparisons of a code with itself, in the order given."""
+    """Return the page of calibrations, in the given order."""
     alarms = "; ".join(
         f"{each.environment['device']['name']}: {percent(each.verdicts.false_alarms)} false alarms"
         for each in found

@@ -1,6 +1,6 @@
-"""Measurements of one subject (algorithm, form, parameters) at one place in one mode.
+"""Measurements of one subject (algorithm, form, parameters) on one input in one mode.
 
-A place is the values of every axis of an input.
+The code calls a measurement a `cell`, and its input, given by the value on each axis, a `place`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, counts, sizes
 
-# A phase of that name is a picture, which is no part of a step; phases whose names begin with the
-# other one are what several ranks spend on each other.
+# The phase that draws a picture, which is not part of a step, and the prefix of the phases in which
+# ranks communicate.
 DRAW, EXCHANGE = "draw", "exchange"
-# A sample is long where it is so many times as long as one of nothing, which is a part of it.
+# A sample is long if it takes at least this many times as long as an empty sample.
 LONG = 20
 _UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
 
 
 class InputAxes:
-    """The input of a measurement: its value on each axis; None on those that it does not have."""
+    """The input of a measurement: its value on each axis; None on axes it does not have."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         vars(self).update(told)
@@ -42,18 +42,18 @@ class InputAxes:
         return self._hash
 
     def __getattr__(self, axis: str) -> Any:
-        if axis in AXES:  # of a kind that was read later
+        if axis in AXES:  # axis of a kind that was read later
             return None
         raise AttributeError(axis)
 
     @property
     def count(self) -> int:
-        """How many particles, records or pairs there are."""
+        """The number of particles, records or pairs."""
         return int(next(n for name in counts() if (n := getattr(self, name)) is not None))
 
     @cached_property
     def as_kind(self) -> dict[str, Any]:
-        """The value on each axis; what moved as a share, so that it is the same at every size."""
+        """The value on each axis, with `moved` as a fraction, which is comparable across sizes."""
         found = {name: self._told.get(name) for name in AXES}
         if self.moved is not None and self.particles:
             found["moved"] = round(self.moved / self.particles, 3)
@@ -61,19 +61,19 @@ class InputAxes:
 
     @cached_property
     def kind(self) -> dict[str, Any]:
-        """The same without the sizes."""
+    """`as_kind` without the sizes."""
         left_out = sizes()
         return {name: value for name, value in self.as_kind.items() if name not in left_out}
 
     def has(self, **axes: object) -> bool:
-        """Whether it has these values."""
+        """Whether the input has the given values on these axes."""
         return all(self._told.get(name) == value for name, value in axes.items())
 
 
 class MeasurementRow:
     """A row of the frame: each column is an attribute, see `evidence.frame`.
 
-    ranks: at least 1 for a simulation. modes: rows of this subject and place, this one included.
+    ranks: at least 1 for a simulation. modes: all rows of this subject and input, by mode.
     """
 
     if TYPE_CHECKING:
@@ -93,22 +93,22 @@ class MeasurementRow:
         self.modes: dict[str, MeasurementRow] = {self.mode: self}
 
     def is_timed(self, mode: str) -> bool:
-        """Whether there is a time in a mode."""
+        """Whether this subject has a time on this input in a mode."""
         return mode in self.modes and self.modes[mode].ok
 
     @property
     def how(self) -> str:
-        """In a word, how it was timed."""
+        """How it was timed, in a word or two."""
         return "graph replay" if self.mode == "graph" else "launched"
 
     @property
     def standing(self) -> Standing:
-        """Where it stands by device time, of what does."""
+        """Its place in the ranking by device time; it must have one."""
         assert self.ranked.by_device_time is not None
         return self.ranked.by_device_time
 
     def over(self, other: MeasurementRow) -> Ratio | None:
-        """Divide its time by another, in the first mode in which both have one."""
+        """Divide its time by that of another row, in the first mode of MODES that both have."""
         for mode in MODES:
             if self.is_timed(mode) and other.is_timed(mode):
                 rows = (cell.modes[mode] for cell in (self, other))
@@ -118,19 +118,19 @@ class MeasurementRow:
 
     @cached_property
     def is_old(self) -> bool:
-        """Whether this version of the package has newer code for what was timed."""
+        """Whether the timed code has changed since, up to this version of the package."""
         current = version_of(self.record.algorithm, self.workload, self.record.device)
         return current is not None and current != self.version.partition(" ")[0]
 
     @property
     def is_short(self) -> bool:
-        """Whether samples are so short that what a measurement adds shows in them, if known."""
+        """Whether the (known) overhead of sampling is a visible part of its samples."""
         known = overhead_ms(self.ranked.measurement.results.environment).get(self.mode) or 0.0
         return self.ok and bool(self.median_ms * self.record.batch < LONG * known)
 
     @property
     def reported(self) -> dict[str, Any]:
-        """What the launch reported beside its answer, as far as it is number or text."""
+        """The numbers and texts that the launch reported beside its answer."""
         outcome = self.record.outcome.items()
         return {name: value for name, value in outcome if type(value) in (int, float, str)}
 
@@ -140,54 +140,54 @@ class MeasurementRow:
 
     @property
     def memory_bytes(self) -> int | None:
-        """The most memory on the device, or else what was allocated; None if unknown."""
+        """Peak device memory, or else the allocated bytes; None if unknown."""
         peak, allocated = self.record.peak_bytes, self.record.workspace_bytes
         return allocated if peak is None else peak
 
     @cached_property
     def phases_ms(self) -> dict[str, float]:
-        """Time of each phase of a simulation step in milliseconds; empty where it has none."""
+        """Time of each phase of a simulation step in milliseconds; empty without phases."""
         found = (self.record.phases_ms or {}) if self.ok else {}
         return {name: time for name, time in found.items() if name != DRAW}
 
     @property
     def frame_ms(self) -> float | None:
-        """Time of a step and a picture of it in milliseconds; None where none was drawn."""
+        """Time to compute and draw a step in milliseconds; None if nothing was drawn."""
         drawn = (self.record.phases_ms or {}).get(DRAW) if self.ok else None
         return None if drawn is None else self.median_ms + drawn
 
     @property
     def communication(self) -> float | None:
-        """Which part of a step the ranks spend on exchanging; None for one rank."""
+        """The fraction of a step that ranks spend on communication; None for one rank."""
         names = (name for name in self.phases_ms if name.startswith(EXCHANGE))
         return None if self.ranks in (None, 1) else self.phase_share(*names)
 
     def phase_share(self, *names: str) -> float | None:
-        """Return the fraction of all phases' time that some take; None where unknown."""
+        """Return the share of some phases in the time of all phases; None if unknown."""
         total = sum(self.phases_ms.values())
         return sum(self.phases_ms.get(name, 0.0) for name in names) / total if total else None
 
     @property
     def told(self) -> dict[str, str]:
-        """What is told of it where it is pointed at: share of the bound, and how to repeat it."""
+        """The text shown on hover: fraction of the copy bandwidth, and the command to repeat it."""
         bound = {} if self.bound is None else {"bound": formats.percent(self.bound)}
         return bound | {"command": command_of(self.record)}
 
 
 def overhead_ms(environment: Mapping[str, Any]) -> Mapping[str, float | None]:
-    """Return the time of an empty sample in each mode; older results know only hot ones."""
+    """Return the time of an empty sample in each mode; older results have only warm ones."""
     older = {"hot": environment.get("empty_launch_ms")}
     known: Mapping[str, float | None] = environment.get("overhead_ms", older)
     return known
 
 
 def shown(cells: Iterable[MeasurementRow]) -> MeasurementRow:
-    """Select the headline mode: a wrong one, otherwise the first of MODES that was timed."""
+    """Select the row to show: one with a wrong answer, else the first of MODES with a time."""
     return min(cells, key=lambda cell: (STATUSES.index(cell.status), MODES.index(cell.mode)))
 
 
 def phases_of(cells: Sequence[MeasurementRow]) -> list[str]:
-    """Return the names of all phases in order; those of some steps follow their predecessor."""
+    """Return all phases in order; one that only some steps have follows its predecessor there."""
     names: list[str] = []
     for found in sorted((cell.phases_ms for cell in cells), key=len, reverse=True):
         place = 0

@@ -1,4 +1,4 @@
-"""Checks of workloads in a report: what was measured beside what it should be, and figures."""
+"""Checks of workloads in a report: measured and expected values, and figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DASHES = {"measured": 0, "fit": 1, "theory": 2}
 
 
 def page(found: Sequence[CheckResults]) -> Page:
-    """Return the page of all runs of checks, in their order."""
+    """Return the page of all runs of checks, in the given order."""
     lead = _agree([run for results in found for run in results.checks], " of the physics")
     sections = [_section(index, results) for index, results in enumerate(found, 1)]
     return Page("checks", "Checks of the physics", f"{lead}.", sections)

@@ -1,4 +1,4 @@
-"""All pages of a report: the front page, one for each study, and what is no study."""
+"""All pages of a report: the front page, one per study, and the others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
-# Names that no study's page takes.
+# File names reserved for pages other than study pages.
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration", "coverage")
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
@@ -54,7 +54,7 @@ _METHOD = (
 
 
 class Told(NamedTuple):
-    """The verdict (gist) and sections of a study on one machine; link: their place."""
+    """The verdict (gist) and sections of a study on one machine; link: where they are."""
 
     run: StudyRun
     gist: str
@@ -63,7 +63,7 @@ class Told(NamedTuple):
 
 
 def stems(machines: Sequence[Machine]) -> dict[str, str]:
-    """Return for each study, by its name, what the names of its files begin with."""
+    """Return the prefix of the names of each study's files, by the study's name."""
     found: dict[str, str] = {}
     taken = set(_OTHER_PAGES)
     for name in dict.fromkeys(run.study.name for machine in machines for run in machine.studies):
@@ -81,7 +81,7 @@ def build(
     checked: Sequence[CheckResults],
     calibrated: Sequence[Calibration] = (),
 ) -> list[Page]:
-    """Return all pages, the front page first; stems: see the function of that name."""
+    """Return all pages, the front page first; stems: as returned by `stems`."""
     front: list[Section] = []
     slugs: list[str] = []
     told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
@@ -90,7 +90,7 @@ def build(
     }
     for index, machine in enumerate(machines):
         slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
-        slug += f"-{index}" if slug in slugs else ""  # of two devices
+        slug += f"-{index}" if slug in slugs else ""  # two devices with the same slug
         slugs.append(slug)
         alert, own, answers = _CPU if machine.is_cpu else "", [], []
         for run in machine.studies:
@@ -128,13 +128,13 @@ def build(
 
 
 def _of(machine: Machine, dates: str, sections: Sequence[Section]) -> list[Section]:
-    """Mark sections as those of one machine."""
+    """Mark sections as belonging to one machine."""
     name = f"{machine.device.name}, {_BACK_ENDS[machine.device.backend]}, {dates}"
     return [replace(each, machine=name) for each in sections]
 
 
 def _answers(run: StudyRun, searches: Searches, on: str, slug: str, page: str) -> list[Section]:
-    """Return the front page's answers from a study; empty for most."""
+    """Return a study's sections for the front page; most studies have none."""
     shown = []
     for task in run.study.views.answers if run.study.views else ():
         figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
@@ -224,7 +224,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
 
 
 def _overview(told: Sequence[Told], is_cpu: bool) -> list[Table]:
-    """Return a table for each group of studies."""
+    """Return the overview: a table for each group of studies."""
     found = []
     groups = grouped(told, _group)
     for group in (group for group in _GROUPS if group in groups):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from gpubench.report import formats
 
 # After Wong, Points of view: Color blindness, Nature Methods 8 (2011) 441; darkened or lightened
-# where the background needs it. The second eight are as far from those and from each other as
-# colour-blind readers allow; so many are no longer safe alone, so that they have other markers.
+# where the background needs it. The second eight are as distinct as possible for colour-blind
+# readers; colour alone cannot separate all sixteen, so the second eight also get other markers.
 LIGHT = (
     "#0072b2", "#c75000", "#00805e", "#a8487f", "#a67200", "#59595f", "#3d8fc2", "#5b4ba8",
     "#b800d0", "#7a0c0c", "#1c1ce0", "#0b4f0b", "#e8206e", "#0f2d5c", "#84522b", "#6f7a00",
@@ -22,13 +22,13 @@ DARK = (
 )  # fmt: skip
 PALETTE = len(LIGHT)
 MOST_LINES = 12  # more in one panel are indistinguishable
-# Of a line: by its eight of colours, then by whether its variant is even; Vega's names.
+# Vega's marker names, by group of eight colours, then by parity of the line's variant.
 _MARKERS = (("circle", "square"), ("triangle-up", "triangle-down"), ("diamond", "cross"))
-_MARKED_ALIKE = 8  # colours
+_MARKED_ALIKE = 8  # colours that share a marker
 
 
 class Point(NamedTuple):
-    """A point of a line, with the ends of its interval or None; told: shown on hover."""
+    """A point of a line. low, high: its interval, or None. told: shown on hover."""
 
     x: float
     y: float
@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """A labelled line. colour: of hue and marker, per algorithm; variant: of dashes, per form."""
+    """A labelled line. colour: index of hue and marker; variant: index of the dash pattern."""
 
     label: str
     points: Sequence[Point]
@@ -56,17 +56,17 @@ class Curve:
 
     @property
     def x(self) -> list[float]:
-        """Where its points are."""
+        """The x values of its points."""
         return [point.x for point in self.points]
 
     @property
     def y(self) -> list[float]:
-        """Their values."""
+        """The y values of its points."""
         return [point.y for point in self.points]
 
 
 class Plot(NamedTuple):
-    """One plot: a title, its lines, and a description in place of the picture."""
+    """One plot: a title, its lines, and a text alternative to the picture."""
 
     title: str
     lines: Sequence[Curve]
@@ -74,7 +74,7 @@ class Plot(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """An axis and how its values are written.
+    """An axis and the format of its values.
 
     kind: "size", "number", "with zero" (first) are logarithmic; "linear"; "names": of indices.
     """
@@ -86,7 +86,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class Captioned:
-    """What is said of a figure of any kind; slug: what the names of its files begin with."""
+    """Title and texts of a figure of any kind; slug: prefix of its file names."""
 
     slug: str
     title: str
@@ -95,7 +95,7 @@ class Captioned:
 
 @dataclass(frozen=True)
 class Chart(Captioned):
-    """A figure of panels with the same axes and at least one line; reference: a marked value."""
+    """A figure of panels with common axes and at least one line; reference: a value to mark."""
 
     x: Scale
     y: Scale
@@ -108,7 +108,7 @@ class Chart(Captioned):
 
 
 class StackedBar(NamedTuple):
-    """One labelled bar of a panel, of named parts laid end to end."""
+    """A labelled bar that stacks named parts."""
 
     label: str
     parts: Mapping[str, float]
@@ -116,7 +116,7 @@ class StackedBar(NamedTuple):
 
 @dataclass(frozen=True)
 class BarChart(Captioned):
-    """A figure of bars below each other; label: what their length is; panels: by their titles."""
+    """A figure of horizontal bars; label: of the value axis; panels: lists of bars by title."""
 
     label: str
     panels: Mapping[str, Sequence[StackedBar]]
@@ -125,7 +125,7 @@ class BarChart(Captioned):
 def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:
     """Describe a panel by each line's last value.
 
-    Of more than MOST_LINES it keeps those with the most points, then the lowest.
+    Keeps at most MOST_LINES lines: those with the most points, then the lowest.
     """
     if len(lines) > MOST_LINES:
         best = sorted(lines, key=lambda line: (-len(line.points), *sorted(line.y)))[:MOST_LINES]
@@ -136,6 +136,6 @@ def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:
 
 
 def marker(line: Curve) -> str:
-    """Return the shape of a line's markers, which tells apart what is drawn in like colours."""
+    """Return the marker shape of a line, which distinguishes lines of similar colours."""
     shapes = _MARKERS[line.colour // _MARKED_ALIKE % len(_MARKERS)]
     return shapes[line.variant % 2]

@@ -12,21 +12,21 @@ from gpubench.report import render
 
 MANIFEST = "gpubench-report.txt"
 _HEADING = "Files that `gpubench report` wrote here. It replaces and removes these, and no others."
-# No other name is taken from a manifest, so that nothing outside the folder is ever removed.
+# Other names in a manifest are ignored, so nothing outside the folder is ever removed.
 _NAME = re.compile(r"(figures/)?[a-z0-9][a-z0-9.-]*")
 
 
 def require_own(out: Path) -> None:
-    """Raise UserError where the front page in a folder is no report's."""
+    """Raise UserError if the folder has a front page that is not of a report."""
     page = out / "index.html"
     if page.exists() and not (page.is_file() and render.GENERATOR in _text(page)):
         raise _foreign(page)
 
 
 def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
-    """Replace the report in a folder by files, each whole or not at all, one report at a time.
+    """Replace the report in a folder; each file is replaced atomically, under a lock.
 
-    Raises UserError for a file that cannot be written and, before writing, one of no report.
+    Raises UserError if writing fails, and, before writing, if it would replace a foreign file.
     """
     with Lock(out / ".report.lock"):
         require_own(out)
@@ -34,7 +34,7 @@ def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
         for name in files:
             if name not in own and (out / name).exists():
                 raise _foreign(out / name)
-        _list(out, {*own, *files})  # so that a kill leaves nothing unknown
+        _list(out, {*own, *files})  # first: after a kill, the manifest still covers all files
         for name, content in files.items():
             write_whole(out / name, content)
         for name in own - files.keys():

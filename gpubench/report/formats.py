@@ -1,4 +1,4 @@
-"""Numbers as a reader meets them: three significant digits, thousands separated, units named."""
+"""Format numbers for readers: three significant digits, thousands separators, units."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from gpubench.base.numbers import listing as listing
 from gpubench.base.numbers import size as size
 
 significant = numbers.digits  # 0.0226, 1.41, 1,410
-DASH = "\N{EN DASH}"  # stands for what is not there
+DASH = "\N{EN DASH}"  # shown for missing values
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def power(number: int) -> str:
-    """Write a power of two as 2 with an exponent, any other number in full: 2²⁰, 1,000,000."""
+    """Format a power of two as 2²⁰, any other number in full: 1,000,000."""
     if number >= 1024 and number & (number - 1) == 0:
         return "2" + str(number.bit_length() - 1).translate(_SUPERSCRIPTS)
     return f"{number:,}"
 
 
 def count(number: int) -> str:
-    """Write a count with its plain value: 2²⁰ (1,048,576)."""
+    """Format a count, with its plain value if it is a power of two: 2²⁰ (1,048,576)."""
     short, plain = power(number), f"{number:,}"
     return plain if short == plain else f"{short} ({plain})"
 
 
 def plain(value: object) -> str:
-    """Write a value of a record as it is, without a needless ".0"; None becomes a dash."""
+    """Format a value of a record unchanged, but without a trailing ".0"; None is a dash."""
     if value is None:
         return DASH
     if isinstance(value, bool):
@@ -41,21 +41,21 @@ def plain(value: object) -> str:
 
 
 def span(values: Sequence[float]) -> str:
-    """Write the least and greatest of some values: "2.1 to 3.4", or one where they print alike."""
+    """Format a range as "2.1 to 3.4", or as one number if both ends look the same."""
     low, high = significant(min(values)), significant(max(values))
     return low if low == high else f"{low} to {high}"
 
 
 def ratio(value: float) -> str:
-    """Write a factor: 1.90 and a multiplication sign."""
+    """Format a factor as 1.90 followed by a multiplication sign."""
     return f"{significant(value)}\N{MULTIPLICATION SIGN}"
 
 
 def percent(share: float) -> str:
-    """Write a share: 33.8 %."""
+    """Format a fraction as a percentage: 33.8 %."""
     return f"{significant(100 * share)} %"
 
 
 def slug(text: str) -> str:
-    """Write a text as a name of files and places: small letters, digits and hyphens."""
+    """Return a text as a slug for files and anchors: lower-case letters, digits, hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""Results put in order: machines, their studies, and the cells of each."""
+"""Results organised by machine, study and measurement (`MeasurementRow`, called a cell)."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ class StudyRun:
 
     @property
     def records(self) -> list[Record]:
-        """Every record shown, in the order in which they were measured."""
+        """All records shown, in the order of measurement."""
         return [each.record for cell in self.cells.values() for each in cell.modes.values()]
 
     @property
     def timed(self) -> list[MeasurementRow]:
-        """The cells that have a time."""
+        """The cells with a time."""
         return [cell for cell in self.cells.values() if cell.ok]
 
     @property
     def dates(self) -> str:
-        """When and from which commits what is shown was measured, as `Machine.dates`."""
+        """The days and commits of the measurements shown, formatted like `Machine.dates`."""
         every = (each for cell in self.cells.values() for each in cell.modes.values())
         return _dates([cell.ranked.measurement.timings[-1].results for cell in every])
 
     @cached_property
     def has_graphs(self) -> bool:
-        """Whether anything was timed as a graph, so that times are of the device alone."""
+        """Whether anything was timed as a graph, which gives pure device time."""
         return any(cell.is_timed("graph") for cell in self.timed)
 
     @cached_property
     def older(self) -> str:
-        """Say what older code than this version's timed; empty for nothing."""
+        """A sentence that names subjects timed with older code than this version's, or ""."""
         old = [cell for cell in self.timed if cell.is_old]
         if not old:
             return ""
@@ -63,18 +63,18 @@ class StudyRun:
 
     @property
     def clock(self) -> str:
-        """By which times what is shown is compared, in a few words."""
+        """Which times are compared, in a few words."""
         return "by device time" if self.has_graphs else "as launched"
 
     @property
     def unit(self) -> str:
-        """What its times are shown in: milliseconds, or as published where that is per record."""
+        """The unit of displayed times: milliseconds, or the published unit if it is per record."""
         published = self.study.published.unit if self.study.published else "ms"
         return published if published == "us/record" else "ms"
 
     @cached_property
     def subjects(self) -> list[Variant]:
-        """Subjects in the order of the study, then those that it does not name."""
+        """Subjects in the order of the study, followed by those that the study does not name."""
         named = [(s.algorithm, s.form) for s in self.study.subjects]
         found = list(dict.fromkeys(subject for subject, _ in self.cells))
         rank = {pair: index for index, pair in reversed(list(enumerate(named)))}
@@ -82,7 +82,7 @@ class StudyRun:
 
     @cached_property
     def labels(self) -> dict[Variant, str]:
-        """Shortest name of each subject that tells it from the others."""
+        """The shortest unambiguous name of each subject."""
         sets = Counter((s.algorithm, s.form) for s in self.subjects)
         forms = Counter(algorithm for algorithm, _ in sets)
         labels = {}
@@ -96,7 +96,7 @@ class StudyRun:
         return labels
 
     def only(self, keep: Callable[[MeasurementRow], bool], mode: str = "") -> StudyRun:
-        """Return a part of it: cells to keep, in one mode if that is given, or wrong in any."""
+        """Return the part with the cells to keep; with a mode, only cells of it and wrong ones."""
         cells = {}
         for key, cell in self.cells.items():
             if keep(cell) and (not mode or mode in cell.modes or cell.status == "wrong"):
@@ -108,7 +108,7 @@ class StudyRun:
 
     @cached_property
     def by_place(self) -> dict[InputAxes, list[MeasurementRow]]:
-        """The cells of each place."""
+        """The cells of each input."""
         return grouped(self.cells.values(), lambda cell: cell.place)
 
     @cached_property
@@ -117,13 +117,13 @@ class StudyRun:
         return grouped(self.cells.values(), lambda cell: cell.subject)
 
     def ranked_at(self, place: InputAxes) -> list[MeasurementRow]:
-        """Return the cells of a place that have a rank by device time, fastest first."""
+        """Return the cells of an input that are ranked by device time, fastest first."""
         every = (c for cell in self.by_place.get(place, ()) for c in cell.modes.values())
         able = (cell for cell in every if cell.device_rank is not None)
         return sorted(able, key=lambda cell: (cell.device_rank, cell.median_ms))
 
     def winner(self, cells: Collection[MeasurementRow]) -> Variant | None:
-        """Return the subject that is fastest at the most places, a tie in the study's order."""
+        """Return the subject that is fastest on the most inputs; ties go by the study's order."""
         able = (cell for cell in cells if cell.device_rank is not None)
         by_place = grouped(able, lambda cell: cell.place)
         wins = Counter(
@@ -134,7 +134,7 @@ class StudyRun:
 
     @cached_property
     def common(self) -> dict[str, Any]:
-        """The commonest value of each axis: what tables hold on the axes that they do not show."""
+        """The most common value of each axis, at which tables fix the axes they do not show."""
         places = _fewest_ranks([place for _, place in self.cells])
         return {
             name: Counter(getattr(place, name) for place in places).most_common(1)[0][0]
@@ -143,19 +143,19 @@ class StudyRun:
 
     @cached_property
     def kind(self) -> dict[str, Any]:
-        """The commonest kind of input, with as few ranks as there are."""
+        """The most common values of the axes other than size, with the fewest ranks."""
         kinds = (tuple(p.kind.items()) for p in _fewest_ranks([place for _, place in self.cells]))
         return dict(Counter(kinds).most_common(1)[0][0])
 
     def find(self, subject: Variant, **axes: object) -> MeasurementRow | None:
-        """Return a subject's cell at these values, of common sizes and the usual kind if it can."""
+        """Return a subject's cell with these values and the common size, if possible of `kind`."""
         at = {name: self.common[name] for name in sizes()} | axes
         able = (cell for cell in self.by_subject.get(subject, ()) if cell.place.has(**at))
         return max(able, key=lambda cell: cell.place.kind == self.kind, default=None)
 
 
 class Machine(NamedTuple):
-    """One device of one machine with its runs, oldest first; ranked: see `rank`."""
+    """One device of one machine, with its runs, oldest first; ranked: as returned by `rank`."""
 
     device: MeasuredDevice
     runs: list[Results]
@@ -169,17 +169,17 @@ class Machine(NamedTuple):
 
     @property
     def dates(self) -> str:
-        """The days and commits of its runs: "on 2025-01-31, commit 0123456", or from ... to ...."""
+        """The days and commits of its runs: "on 2025-01-31, commit 0123456", or a range of both."""
         return _dates(self.runs)
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the times are those of a CPU."""
+        """Whether the device is a CPU."""
         return bool(self.environment["device"].get("is_cpu"))
 
 
 def machines(results: Sequence[Results]) -> list[Machine]:
-    """Group pooled results by device: GPUs first, the one measured last before others."""
+    """Group pooled results by device: GPUs first, the most recently measured first."""
     in_order = sorted(results, key=lambda each: started(each.environment))
     found = [_machine(device, runs) for device, runs in by_device(in_order).items()]
     found.sort(key=lambda machine: started(machine.environment), reverse=True)
@@ -195,7 +195,7 @@ def _machine(device: MeasuredDevice, runs: list[Results]) -> Machine:
     for name, of_study in sorted(grouped(every, lambda cell: cell.study).items()):
         study, cells = _study_of(name, runs), {}
         replaced = sum(cell.ranked.measurement.replaced for cell in of_study)
-        if study.views:  # a map is of one code
+        if study.views:  # a map must not mix versions of the code
             kept = {id(each) for each in current([cell.ranked.measurement for cell in of_study])}
             replaced += len(of_study) - len(kept)
             of_study = [cell for cell in of_study if id(cell.ranked.measurement) in kept]
@@ -209,9 +209,9 @@ def _machine(device: MeasuredDevice, runs: list[Results]) -> Machine:
 
 
 def _study_of(name: str, runs: Sequence[Results]) -> Study:
-    """Load a study, one that is not shipped from the newest text in its results.
+    """Load a study; if it is not shipped, from the newest text in its results.
 
-    Without a text it has a name alone; an unreadable one has its title and question, or the reason.
+    Without a text, only the name is known; of an invalid text, title and question are kept.
     """
     if name in registry.studies():
         return load_study(name)
@@ -239,6 +239,6 @@ def _dates(runs: Sequence[Results]) -> str:
 
 
 def _fewest_ranks(places: Sequence[InputAxes]) -> list[InputAxes]:
-    """Return those places of simulations that have the fewest ranks, and all others."""
+    """Return the inputs without those simulations that use more ranks than the minimum."""
     fewest = min((place.ranks for place in places if place.ranks is not None), default=None)
     return [place for place in places if place.ranks in (None, fewest)]

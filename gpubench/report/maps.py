@@ -1,6 +1,6 @@
-"""Maps of the fastest: one tile an input, particles across, occupancy or moved share upwards.
+"""Maps of the fastest algorithm: a tile per input, x: particles, y: occupancy or moved fraction.
 
-Tiles reach half-way to the next input in their row, at the ends one doubling.
+A tile extends half-way to the next input in its row; the outermost tiles, one doubling outwards.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from gpubench.report.rankings import Searches, moved_share, tied
 from gpubench.report.vega import FigurePart
 from gpubench.report.verdict import Race
 
-Tile = dict[str, Any]  # what is shown and told of one input
+Tile = dict[str, Any]  # the data of one input: what its tile shows, and its hover text
 
-_REACH = 1.0  # of a tile beyond the last input of a row, in doublings
-_LEAST = 3  # inputs of a map
-_HATCHES = ((0, 0, 1, 1), (0, 0.5, 0.5, 1), (0.5, 0, 1, 0.5))  # within a tile of unit size
-_ROOM = 36  # pixels of a tile that bears its margin
+_REACH = 1.0  # extent of a tile beyond the last input of a row, in doublings
+_LEAST = 3  # minimum number of inputs of a map
+_HATCHES = ((0, 0, 1, 1), (0, 0.5, 0.5, 1), (0.5, 0, 1, 0.5))  # lines in a tile of unit size
+_ROOM = 36  # minimum width in pixels of a tile with its margin written on it
 _HEIGHT = 330  # pixels
-_OPEN = "isValid(datum.open)"  # of a tile, to Vega
+_OPEN = "isValid(datum.open)"  # Vega expression: the tile has no winner
 _ALONE = "only one measured"
 _TOLD = {
     "fastest": "fastest", "time": "median", "next": "next", "open": "no winner",
@@ -41,7 +41,7 @@ _TOLD = {
 def figure(
     searches: Searches, question: str, slug: str, height: int = _HEIGHT
 ) -> FigurePart | None:
-    """Draw what is fastest at a question on each input; None where too few were compared."""
+    """Draw the fastest algorithm for a question on each input; None with too few inputs."""
     kinds = _kinds(searches, question)
     races = [race for own in kinds.values() for race in own]
     if len(races) < _LEAST or all(len(race) == 1 for race in races):
@@ -59,7 +59,7 @@ def figure(
 
 
 def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
-    """Return the races of a question by what the switch calls them, the most inputs first."""
+    """Return a question's races by their label in the switch, those with most inputs first."""
     found: dict[str, dict[tuple[object, ...], Race]] = {}
     for race in searches.by_question.get(question, []):
         place, task = race[0].place, race[0].task
@@ -81,7 +81,7 @@ def _level(race: Race) -> float:
 
 
 def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
-    """Return from where to where each of some places reaches."""
+    """Return the ends of the tile at each position."""
     known = sorted(set(places))
     middles = [(one + next_one) / 2 for one, next_one in pairwise(known)]
     ends = [known[0] - _REACH, *middles, known[-1] + _REACH]
@@ -89,7 +89,7 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
 
 
 def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterator[Tile]:
-    """Yield a tile for each race of a kind; levels: the rows, from below."""
+    """Yield a tile for each race of a kind; levels: the y values of the rows, ascending."""
     for level, row in grouped(races, _level).items():
         sizes = [math.log2(race[0].place.particles or 1) for race in row]
         across, at = _reach(sizes), levels.index(level)
@@ -161,7 +161,7 @@ def _spec(
 
 
 def _hatch(base: Any, ends: Sequence[float]) -> Any:
-    """Return a line across tiles that are inconclusive; ends: in a tile of unit size."""
+    """Return a hatch line across inconclusive tiles; ends: in a tile of unit size."""
     places = {
         f"{name}_end": f"datum.{name[0]}0 + {end} * (datum.{name[0]}1 - datum.{name[0]}0)"
         for name, end in zip(("x0", "y0", "x1", "y1"), ends, strict=True)
@@ -177,7 +177,7 @@ def _hatch(base: Any, ends: Sequence[float]) -> Any:
 def _axes(
     sizes: Sequence[int], levels: Sequence[float], tiles: Sequence[Tile], is_moved: bool
 ) -> tuple[Any, Any]:
-    """Return both encodings; sizes: of the inputs that are shown first."""
+    """Return the encodings of x and y; sizes: of the inputs that are shown initially."""
 
     def channel(kind: Any, which: str) -> Any:
         low, high = (f(tile[f"{which}{end}"] for tile in tiles) for f, end in ((min, 0), (max, 1)))

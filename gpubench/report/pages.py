@@ -1,4 +1,4 @@
-"""A report as data: pages of sections, which become HTML and Markdown alike."""
+"""A report as data: pages of sections, rendered as both HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gpubench.report import formats
 from gpubench.report.vega import FigurePart
 
 T = TypeVar("T")
-_HALF, _LETTER, _PADDING = 480, 9, 16  # pixels of half a page, and in a table
+_HALF, _LETTER, _PADDING = 480, 9, 16  # pixels: half a page, a letter, cell padding
 
 
 class Item(NamedTuple):
-    """A cell. kind: "number", "words" (may wrap), or "none" (no time).
+    """A table cell. kind: "number", "words" (may wrap), or "none" (no time).
 
     detail: a second, smaller line; mark: a letter that the table's notes explain.
     """
@@ -32,17 +32,17 @@ NOTHING = Item(formats.DASH, "none")
 def number(
     value: float | None, write: Callable[[float], str] = formats.significant, detail: str = ""
 ) -> Item:
-    """Return a number, or a dash for None."""
+    """Return the cell of a number, or a dash for None."""
     return NOTHING if value is None else Item(write(value), detail=detail)
 
 
 def words(text: str, detail: str = "") -> Item:
-    """Return a text."""
+    """Return the cell of a text."""
     return Item(text, "words", detail)
 
 
 class Row(NamedTuple):
-    """A row: its heading, which may lead to a page, and its items."""
+    """A table row: its heading, which may link to a page, and its cells."""
 
     head: str
     items: Sequence[Item]
@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table: columns[0] heads the row headings; notes stand below it."""
+    """A table: columns[0] is above the row headings; notes are printed below the table."""
 
     caption: str
     columns: Sequence[str]
@@ -66,7 +66,7 @@ class Table(NamedTuple):
         columns: Mapping[str, Callable[[T], Item | str]],
         notes: Sequence[str] = (),
     ) -> Table:
-        """Make a row for each item shown; columns: headings, and functions that write the cells."""
+        """Make a row for each item shown; columns: headings, and functions that make the cells."""
         rows = []
         for each in shown:
             made = (write(each) for write in columns.values())
@@ -86,7 +86,7 @@ class Table(NamedTuple):
 
 
 class Photo(NamedTuple):
-    """A picture as PNG, and what it shows in words."""
+    """A PNG picture and its description in words."""
 
     png: bytes
     alternative: str
@@ -96,8 +96,8 @@ class Photo(NamedTuple):
 class Section:
     """A part of a page, in the order of its fields.
 
-    slug: anchor in the contents, and file name of the picture. machine: one is shown at a time.
-    style: "half" (of the width) or "abreast" (figures beside each other). command: repeats it.
+    slug: anchor in the contents, and file name of the picture. machine: pages show one at a time.
+    style: "half" (width) or "abreast" (figures side by side). command: repeats the measurements.
     """
 
     title: str = ""
@@ -125,7 +125,7 @@ class Section:
 
 
 class Page(NamedTuple):
-    """One HTML file, named by its stem, and a chapter of the Markdown."""
+    """One HTML file, named by its stem, and one chapter of the Markdown file."""
 
     stem: str
     title: str

@@ -1,4 +1,4 @@
-"""Tables of the papers beside what was measured here."""
+"""Published tables beside our measurements."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gpubench.report.tables import TIMES, modes, timed, unit_name
 from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
 
-Forms = Mapping[str, Variant | None]  # which subject stands for each algorithm
+Forms = Mapping[str, Variant | None]  # the variant that represents each algorithm
 _NOT_MEASURED = Item("not measured", "none")
 
 
 class Match(NamedTuple):
-    """A published value and its measurement; better: how many times better that is."""
+    """A published value and our measurement; better: by what factor ours is better."""
 
     theirs: float
     cell: MeasurementRow | None
@@ -29,13 +29,13 @@ class Match(NamedTuple):
     better: float | None = None
 
 
-Matches = Mapping[tuple[int, int], Match]  # by row and column
+Matches = Mapping[tuple[int, int], Match]  # keys: row and column
 
 
 def matches(run: StudyRun, published: Published, forms: Forms) -> Matches:
     """Match a published table with measurements.
 
-    All are in one mode: the first of those in which the most was timed.
+    All measurements are in one mode: the one with the most times (of equals, the first).
     """
     every = itertools.product(range(len(published.rows)), range(len(published.columns)))
     cells = {at: _cell(run, published, *at, forms) for at in every}
@@ -71,7 +71,7 @@ def _match(
         better = theirs * cell.unit_ms(published.unit) / cell.median_ms
         return Match(theirs, cell, cell.median_ms / cell.unit_ms(run.unit), better)
     what, frame_ms = published.quantities[at[1]].what, cell.frame_ms
-    if frame_ms is None or what == "speed_up":  # of which "Steps and frames" has each
+    if frame_ms is None or what == "speed_up":  # "Steps and frames" shows them
         return Match(theirs, cell)
     if what == "frames_per_s":
         return Match(theirs, cell, 1e3 / frame_ms, 1e3 / frame_ms / theirs)
@@ -79,14 +79,14 @@ def _match(
 
 
 def column_algorithm(published: Published, index: int) -> str:
-    """Return the algorithm that belongs beside a published column."""
+    """Return the algorithm that a published column is compared with."""
     return published.algorithms[index] if published.algorithms else published.algorithm
 
 
 def variants(run: StudyRun, published: Published) -> tuple[Forms, Forms]:
-    """Return the paper's variant and the best, for each algorithm of its table.
+    """Return each algorithm's variant as in the paper, and its best variant.
 
-    The paper's is the first that a study names, None where that was not measured.
+    The paper's variant is the first that the study names; None if it was not measured.
     """
     swept = (subject for sweep in run.study.sweeps for subject in sweep.subjects)
     named = [(each.algorithm, each.form) for each in (*run.study.subjects, *swept)]
@@ -116,7 +116,7 @@ def as_published(published: Published) -> Table:
 
 
 def measured(run: StudyRun, published: Published) -> list[Table]:
-    """Return the published table as measured: the paper's variants, and the best if others."""
+    """Return the published table as measured: the paper's variants, then the best if different."""
     paper, best = variants(run, published)
     which = {"the paper's variant": paper, "the best variant": best}
     if paper == best:
@@ -170,7 +170,7 @@ def _columns(published: Published, labels: Sequence[str]) -> list[str]:
 
 
 def claim(run: StudyRun) -> list[str]:
-    """Set the ratio of two columns beside what the paper claims of it, if it claims any."""
+    """Compare the ratio of two columns with the paper's claim; empty without a claim."""
     published = run.study.published
     if published is None or run.study.name not in CLAIMS:
         return []
@@ -188,9 +188,9 @@ def claim(run: StudyRun) -> list[str]:
 
 
 def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
-    """Divide other algorithms' columns by the nearest before, else after, of the published one.
+    """Divide other columns by the nearest column of the published algorithm, preferably before.
 
-    Returns the ratios as published, and those of the paper's variants measured here.
+    Returns the published ratios, and our ratios for the paper's variants.
     """
     grid = matches(run, published, variants(run, published)[0])
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
@@ -205,7 +205,7 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
 
 
 def faster(run: StudyRun) -> str:
-    """Write how many times as fast as published was measured, and how; "" where nothing was."""
+    """Say how many times faster than published we measured, and how; "" without measurements."""
     published, said = run.study.published, []
     for forms in variants(run, published) if published else ():
         grid = matches(run, published, forms).values() if published else ()

@@ -1,4 +1,4 @@
-"""Neighbour searches that answer one question about one input, as `rank` put them in order."""
+"""Rankings of neighbour searches: races of equal work on one input, in the order of `rank`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpubench.report.verdict import Race
 
 
 def question(cell: MeasurementRow) -> str:
-    """Return a cell's task, and of several products which it makes; "" for other families."""
+    """Return a cell's task, with its product if there are several; "" for other problems."""
     answer = ANSWERS.get(cell.answer, cell.answer)
     return ": ".join(filter(None, (cell.task, answer))) if cell.task else ""
 
@@ -34,7 +34,7 @@ def tied(race: Race) -> list[str]:
 
 
 class Contest(NamedTuple):
-    """The best of ours and of others in a race; ratio: the other's time over that of ours."""
+    """The best of our algorithms and of the others in a race; ratio: others' time over ours."""
 
     ours: MeasurementRow
     rival: MeasurementRow
@@ -43,17 +43,17 @@ class Contest(NamedTuple):
 
 @dataclass(frozen=True)
 class Searches:
-    """All searches of a study on one machine, by device time."""
+    """All searches of a study on one machine, ranked by device time."""
 
     run: StudyRun
 
     def of(self, name: str) -> StudyRun:
-        """Return all that was tried of a question."""
+        """Return all measurements for a question."""
         return self.run.only(lambda cell: question(cell) == name)
 
     @cached_property
     def races(self) -> list[Race]:
-        """The fastest variants of equal work, in the order of answers, tasks and inputs."""
+        """All races, each algorithm with its fastest variant, by answer, task and input."""
         races = []
         for place in self.run.by_place:
             ranked = (cell for cell in self.run.ranked_at(place) if question(cell))
@@ -71,12 +71,12 @@ class Searches:
 
     @cached_property
     def hybrids(self) -> set[str]:
-        """Algorithms of which a library does a part, and ours the rest."""
+        """Algorithms that combine a library's code with ours."""
         return {c.subject.algorithm for c in self.run.cells.values() if c.library_part}
 
     @cached_property
     def rivals(self) -> set[str]:
-        """Algorithms whose work a library does."""
+        """Algorithms implemented entirely by a library."""
         return {r.algorithm for r in self.run.records if r.library is not None} - self.hybrids
 
     def ours(self, race: Race) -> list[MeasurementRow]:
@@ -85,14 +85,14 @@ class Searches:
 
     @cached_property
     def algorithms(self) -> list[str]:
-        """All algorithms by races won, then as in the study; their indices are their colours."""
+        """All algorithms by races won, then as in the study; the index determines the colour."""
         wins = Counter(race[0].subject.algorithm for race in self.races)
         named = dict.fromkeys(subject.algorithm for subject in self.run.subjects)
         raced = {cell.subject.algorithm for race in self.races for cell in race}
         return sorted(named, key=lambda name: (name not in raced, -wins[name]))
 
     def comparisons(self, names: Collection[str]) -> list[Contest]:
-        """Return ours and the best of others, wherever one of each was timed."""
+        """Return the best of ours and of the named ones in each race that has both."""
         found = []
         for race in self.races:
             ours = self.ours(race)

@@ -1,4 +1,4 @@
-"""Pages as HTML, by a template, and as Markdown."""
+"""Render pages as HTML, by a template, and as Markdown."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpubench.base.version import __version__
 from gpubench.report import figures, vega
 from gpubench.report.pages import Item, Page, Section, Table
 
-# How the pages of a report are told from other files.
+# Identifies the pages of a report among other files.
 GENERATOR = '<meta name="generator" content="gpubench'
 
 
 def html(pages: Sequence[Page]) -> dict[str, str]:
-    """Return pages as HTML that load the script and pictures beside them alone, by their names."""
+    """Return HTML files by name; they load only the script and pictures of the same folder."""
     template = Environment(
         loader=PackageLoader("gpubench.report", "."),
         autoescape=True,
@@ -32,7 +32,7 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
         said: set[str] = {""}
 
         def fresh(note: str) -> bool:
-            """Whether a note is new on this page."""
+            """Whether a note has not appeared on this page yet."""
             known = note in said
             said.add(note)
             return not known
@@ -43,7 +43,7 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
 
 
 def markdown(pages: Sequence[Page]) -> dict[str, str | bytes]:
-    """Return pages as Markdown with the first figure of each section: files by their names."""
+    """Return the Markdown file and its pictures by name, with each section's first figure."""
     texts: list[str] = []
     files: dict[str, str | bytes] = {}
     for page in pages:

@@ -1,4 +1,4 @@
-"""Ways through the inputs of a study: along each axis, all else the same."""
+"""Scans of a study's inputs: series that vary along one axis and agree on all others."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ANSWERS = {
     "count": "counts",
     "list": "lists",
 }
-_APART = ("ranks", "decomposition", "workload")  # which other modules compare
-_ALWAYS = ("workload", "time_step")  # that a title names, beside sizes, where they are as usual
+_APART = ("ranks", "decomposition", "workload")  # axes compared by other modules
+_ALWAYS = ("workload", "time_step")  # besides sizes, in every title
 
 
 class Scan(NamedTuple):
-    """Inputs that differ along one axis; title: what they share; columns: cells by value."""
+    """Inputs that differ on one axis; title: their common values; columns: cells by value."""
 
     axis: str
     title: str
@@ -44,7 +44,7 @@ class Scan(NamedTuple):
 
 @lru_cache(maxsize=64)
 def scans(run: StudyRun) -> list[Scan]:
-    """Return the scans along published rows, then numbers, then names; lone inputs last."""
+    """Return the scans: along published rows, then numeric axes, then names; single inputs last."""
     published = run.study.published
     first = published.row_axis if published else ""
     axes = sorted(set(AXES) - {*_APART}, key=list(AXES).index)
@@ -62,7 +62,7 @@ def _along(run: StudyRun, axis: str) -> Iterator[Scan]:
         cell
         for subject in run.subjects
         for cell in run.by_subject[subject]
-        if getattr(cell.place, axis) is not None or axis == "inputs"  # there None is one input
+        if getattr(cell.place, axis) is not None or axis == "inputs"  # None means one input
     ]
     others = [name for name in AXES if name != axis]
     groups = grouped(able, lambda cell: tuple(map(cell.place.as_kind.get, others)))
@@ -80,7 +80,7 @@ def _along(run: StudyRun, axis: str) -> Iterator[Scan]:
 
 
 def words_of(group: EqualWork, groups: Collection[EqualWork]) -> str:
-    """Say what a group of equal work answers, as far as it takes to tell it from others."""
+    """Describe a group of equal work, in as many words as distinguish it from the others."""
     names = [ANSWERS.get(str(group.answer), group.answer), group.problem, group.task]
     answer, *more = [name.replace("-", " ") for name in names if name] or [""]
     alike = [other for other in groups if other.answer == group.answer and other != group]

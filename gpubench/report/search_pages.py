@@ -1,4 +1,4 @@
-"""What a report says and draws of neighbour searches: what to take, what wins, and libraries."""
+"""Report pages of neighbour searches: recommendations, maps of the fastest, libraries."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 from gpubench.report.verdict import Choice, Race, choose
 
-_USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
+_USUAL_PER_CELL = 4  # occupancy shown in figures, if it was measured
 
 
 def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
-    """Return the choice for a task over all inputs where nothing moved, and its costs."""
+    """Return the best choice for a task over all inputs without moves, and a table of costs."""
     found = searches.by_question.get(task, [])
     races = [race for race in found if moved_share(race[0].place) is None]
     best = choose(races, lambda cell: cell.subject.algorithm) if races else None
@@ -45,7 +45,7 @@ def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
 
 
 def gist(searches: Searches) -> str:
-    """Write what to take for each question, its risk, and wrong answers."""
+    """Recommend an algorithm for each question, with its risk; list wrong answers."""
     views = searches.run.study.views
     found = {name: answer(searches, name) for name in searches.by_question}
     first = [name for name in found if views and name in views.answers] or list(found)
@@ -59,7 +59,7 @@ def gist(searches: Searches) -> str:
 
 
 def sections(searches: Searches, slug: str) -> list[Section]:
-    """Return the sections of the study's page that have records."""
+    """Return the sections of the study's page."""
     drawn = draw_all([libraries_chart(searches, slug)])
     said = libraries_verdict(searches)
     beside = Section(title="Ours and libraries", figures=drawn, sentences=[said])
@@ -94,12 +94,12 @@ def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Sect
 
 
 def _named(name: str, found: tuple[list[Table], list[str]]) -> tuple[list[Table], list[str]]:
-    """Set the name of a question before the captions of its tables; keep their notes."""
+    """Prefix the captions of a question's tables with its name; keep their notes."""
     return [table._replace(caption=f"{name}, {table.caption}") for table in found[0]], found[1]
 
 
 def _launched(searches: Searches) -> Section:
-    """Return the times of the inputs of figures as they are called from Python."""
+    """Return the launched (from Python) times of the inputs shown in figures."""
     usual = {
         (name, race[0].place)
         for name, races in searches.by_question.items()
@@ -115,7 +115,7 @@ def _launched(searches: Searches) -> Section:
 
 
 def libraries_verdict(searches: Searches) -> str:
-    """Say where others win, or that ours are first: libraries, then their sorts in our searches."""
+    """Say where libraries, or our searches with a library's sort, beat ours, if anywhere."""
     sorts = "our query over a library's sort", "our query over the fastest of libraries' sorts"
     said = [
         *_compared(searches, searches.rivals, "a library", "the fastest library"),
@@ -126,7 +126,7 @@ def libraries_verdict(searches: Searches) -> str:
 
 
 def _compared(searches: Searches, names: Collection[str], one: str, best: str) -> Iterator[str]:
-    """Yield sentences on ours and some others; computed from all that can be compared."""
+    """Yield sentences that compare our algorithms with the named ones, over all common races."""
     compared = searches.comparisons(names)
     if not compared:
         return
@@ -163,7 +163,7 @@ def _compared(searches: Searches, names: Collection[str], one: str, best: str) -
 
 
 def libraries_chart(searches: Searches, slug: str) -> Chart:
-    """Draw the time of each library over that of the best of ours, a panel for each task."""
+    """Draw each library's time relative to our fastest algorithm, with a panel per task."""
     what = "Library over the best of ours"
     panels = []
     others = searches.rivals | searches.hybrids
@@ -194,7 +194,7 @@ def libraries_chart(searches: Searches, slug: str) -> Chart:
 
 
 def _usual(races: Sequence[Race]) -> tuple[str, list[Race]]:
-    """Return the races on the commonest kind of input, and its occupancy in words."""
+    """Return the races on the most common kind of input, and its occupancy in words."""
     kinds = grouped(races, lambda race: tuple(race[0].place.kind.values()))
     most: list[Race] = max(kinds.values(), key=len)
     by_per_cell = grouped(most, lambda race: race[0].place.per_cell)
@@ -203,7 +203,7 @@ def _usual(races: Sequence[Race]) -> tuple[str, list[Race]]:
 
 
 def libraries_table(searches: Searches) -> Table:
-    """Return the version of each library, and its price."""
+    """Return the version, memory and first-call time of each library."""
     by_name = grouped(searches.run.timed, lambda cell: cell.subject.algorithm)
     return Table.of(
         "Libraries",
@@ -212,7 +212,7 @@ def libraries_table(searches: Searches) -> Table:
         {
             "Library": lambda own: words(own[0].record.library or formats.DASH),
             "Its part": lambda own: words("its sort" if own[0].library_part else "all"),
-            # The longest of all forms: others find done what one did first.
+            # The longest over all forms: later forms reuse the set-up of the first.
             "First call, ms": lambda own: number(
                 max((ms for c in own if (ms := c.record.first_call_ms) is not None), default=None)
             ),

@@ -1,4 +1,4 @@
-"""Simulations in a report: what `gpubench simulate --frames` left in a folder."""
+"""Simulations in a report, from folders written by `gpubench simulate --frames`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PANEL = "panel.png"
 
 
 class Account(Struct):
-    """What was simulated, how fast, and what was observed at which time."""
+    """The summary of a simulation: setup, speed, and observations with their times."""
 
     workload: Name
     particles: Count
@@ -56,7 +56,7 @@ def page(simulations: Sequence[Section]) -> Page:
 
 
 def sections(accounts: Iterable[Path]) -> list[Section]:
-    """Read accounts of simulations, with the panels beside them; UserError for what is none."""
+    """Read summaries of simulations and their panels; UserError for any other file."""
     return [_section(f"simulation-{index}", path) for index, path in enumerate(accounts, 1)]
 
 

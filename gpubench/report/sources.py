@@ -1,4 +1,4 @@
-"""What a report is made from: files and folders, sorted by what they hold."""
+"""The input files of a report, sorted by content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of a report as CSV: the frame of measurements, and what else records hold."""
+"""The numbers of a report as CSV: the frame of measurements and other fields of records."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gpubench.evidence.frame import command_of, frame_of
 from gpubench.evidence.records import Record
 from gpubench.report.machines import Machine
 
-ENDING = "-records.csv.gz"  # of the name of a study's file
+ENDING = "-records.csv.gz"  # suffix of a study's file
 _COUNTED = {"samples": "samples_ms", "throttled": "throttled_ms"}
 _JOINED = ("throttled_by", "remarks")
 _JSON = ("phases_ms", "clocks_sm_mhz")
 
 
 def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, bytes]:
-    """Return each study's compressed CSV file, by its name: the frame, and more of the records.
+    """Return each study's compressed CSV file by name: the frame, and more fields of its records.
 
-    Samples are counted, lists joined, objects in JSON. The same results give the same bytes.
+    Samples are only counted, lists joined, objects in JSON. Equal results give equal bytes.
     """
     table = frame_of(race for machine in machines for race in machine.ranked)
     if table.empty:

@@ -1,4 +1,4 @@
-"""Whole steps of simulations: one rank and several, and frames."""
+"""Complete simulation steps on one rank and on several, with and without drawing a frame."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SIZE = AXES["particles"]
 
 
 class Way(NamedTuple):
-    """How a step is shared: by how many ranks, and how; None for one rank."""
+    """Number of ranks and decomposition of a step; the decomposition is None for one rank."""
 
     ranks: int
     decomposition: str | None
 
     @property
     def label(self) -> str:
-        """A short name for people: "2 ranks, slab"."""
+        """A short display name: "2 ranks, slab"."""
         return "1 rank" if self.ranks == 1 else f"{self.ranks} ranks, {self.decomposition}"
 
 
@@ -42,13 +42,13 @@ ALONE = Way(1, None)
 
 
 def ratio(one: float | None, several: float | None) -> float | None:
-    """Divide a time on one rank by that on several; None where one of them is missing."""
+    """Return the speed-up: time on one rank over time on several; None if either is missing."""
     return one / several if one and several else None
 
 
 @lru_cache(maxsize=64)
 def ways(run: StudyRun) -> tuple[Way, ...]:
-    """Return the ways in which several ranks were timed."""
+    """Return the rank counts and decompositions that were timed, without single ranks."""
     places = [cell.place for cell in run.timed]
     found = {(p.ranks or 1, p.decomposition) for p in places if p.ranks not in (None, 1)}
     order = AXES["decomposition"].order([name for _, name in found])
@@ -56,13 +56,13 @@ def ways(run: StudyRun) -> tuple[Way, ...]:
 
 
 def find(run: StudyRun, subject: Variant, way: Way, particles: float) -> MeasurementRow | None:
-    """Return a subject's timed cell of so many particles, shared in a way; None without one."""
+    """Return a subject's timed cell by number of particles and `Way`; None if there is none."""
     return _shared(run, subject).get((way, int(particles)))
 
 
 @lru_cache(maxsize=64)
 def _shared(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], MeasurementRow]:
-    """Return a subject's timed cells of the commonest workload, by how they are shared."""
+    """Return a subject's timed cells of the most common workload, by `Way` and particles."""
     names = ("workload", "time_step", "skin")
     usual = {name: run.kind[name] for name in names}
     return {
@@ -73,7 +73,7 @@ def _shared(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], Measuremen
 
 
 def pays(run: StudyRun) -> list[str]:
-    """Write above how many particles several ranks beat one, for the commonest winner."""
+    """Say above how many particles several ranks beat one, for the most frequent winner."""
     said: list[str] = []
     if (subject := run.winner(run.timed)) is None:
         return said
@@ -93,12 +93,12 @@ def pays(run: StudyRun) -> list[str]:
 
 
 def way_of(quantity: Quantity) -> Way:
-    """Return how the steps of a published column were shared."""
+    """Return the ranks and decomposition of a published column."""
     return Way(quantity.ranks or 1, quantity.decomposition)
 
 
 def comparison(run: StudyRun) -> Table:
-    """Compare steps and frames on one rank and on several, for the commonest winner."""
+    """Compare steps and frames on one rank and on several, for the most frequent winner."""
     subject = run.winner(run.timed)
     sizes = sorted({cell.place.count for cell in run.timed})
     every = [(way, size) for size in sizes for way in (ALONE, *ways(run))]
@@ -112,7 +112,7 @@ def comparison(run: StudyRun) -> Table:
     def speed_up(each: tuple[Way, MeasurementRow], time: str) -> Item:
         way, cell = each
         one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
-        alike = one.modes.get(cell.mode) if one else None  # never a graph beside a launch
+        alike = one.modes.get(cell.mode) if one else None  # compare only equal modes
         return number(ratio(getattr(alike, time, None), getattr(cell, time)))
 
     several = len({place.workload for place in run.by_place}) > 1

@@ -1,4 +1,4 @@
-"""The charts of a study: phases of steps, and times along every axis that its inputs vary on."""
+"""The charts of a study: phases of steps, and times along every axis that varies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Columns = Sequence[tuple[float, Sequence[MeasurementRow]]]
 
 
 def charts(run: StudyRun, slug: str, axes: Collection[str] = AXES) -> list[Chart | BarChart]:
-    """Return the figures of a study that its records allow, of times along these axes."""
+    """Return the figures that a study has records for: phases, and times along these axes."""
     along = grouped((scan for scan in scans(run) if scan.axis in axes), lambda scan: scan.axis)
     made: list[Chart | BarChart] = [_phases(run, slug)]
     made += [_times(run, slug, axis, own) for axis, own in along.items()]
@@ -70,7 +70,7 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
 
 
 def _in_common_modes(columns: Columns) -> list[tuple[float, list[MeasurementRow]]]:
-    """Take the cells of each subject in one mode, in which all that have a time were timed."""
+    """Restrict each subject to one mode, in which all its cells with a time were timed."""
     timed = (cell for _, cells in columns for cell in cells if cell.ok)
     modes = {
         subject: next((m for m in MODES if all(c.is_timed(m) for c in own)), None)

@@ -1,4 +1,4 @@
-"""The tables of a study: times, shares, what algorithms report, what has no time and why."""
+"""The tables of a study: times, fractions, reported values, reasons for missing times."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _BOUND = (
     "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %: they"
     " stay in a cache)."
 )
-_WORDS = 24  # letters; more may take several lines
-_UNITS = {"us/record": "µs per record"}  # how a unit is written, where not as it is
+_WORDS = 24  # letters; longer texts may wrap
+_UNITS = {"us/record": "µs per record"}  # display names, if different
 
 
 def unit_name(unit: str) -> str:
-    """Write a unit of time."""
+    """Return the display name of a unit of time."""
     return _UNITS.get(unit, unit)
 
 
@@ -57,7 +57,7 @@ def timed(
     unit: str = "ms",
     value: float | None = None,
 ) -> Item:
-    """Return the headline time of a cell or another value, or what stands in its place."""
+    """Return a cell's time (or another value) for a table, or its status if there is none."""
     if cell is None:
         return NOTHING
     if not cell.ok:
@@ -69,7 +69,7 @@ def timed(
 
 
 def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
-    """Return the mark of each mode but the first that occurs, and the note that explains them."""
+    """Return marks for all modes that occur but the first, and the note that explains them."""
     known = list(cells)
     timed_cells = [cell for cell in known if cell is not None and cell.ok]
     found = sorted({cell.mode for cell in timed_cells}, key=MODES.index)
@@ -89,7 +89,7 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
 
 
 def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
-    """Return the launched times of the inputs that have device times, like `subjects`."""
+    """Return tables like `subjects`, of launched times on inputs that also have device times."""
     places = {cell.place for cell in run.timed if cell.is_timed("graph")}
     hot = run.only(lambda cell: cell.place in places, "hot")
     if not hot.timed:
@@ -100,7 +100,7 @@ def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
 
 
 def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table], list[str]]:
-    """Return the times of every subject along the scans, each once, and the tables' notes."""
+    """Return tables of all subjects' times along the scans, without repeats, and their notes."""
     lines: list[tuple[Scan, dict[Variant, list[MeasurementRow | None]]]] = []
     seen: set[int] = set()
     for scan in scans(run):
@@ -139,14 +139,14 @@ def _by_subject(scan: Scan) -> dict[Variant, list[MeasurementRow | None]]:
 
 
 def _detail(cell: MeasurementRow) -> str:
-    """Say which part of the particles an answer lacks, or else its share of the copy bandwidth."""
+    """Return the fraction of particles missing from an answer, else of the copy bandwidth."""
     if cell.ok and cell.lost:
         return f"lost {formats.percent(cell.lost / cell.place.count)}"
     return f"{100 * cell.bound:.0f} %" if cell.ok and cell.bound is not None else ""
 
 
 def resorts(run: StudyRun) -> Table:
-    """Return each re-sort's time as a share of its own full sort."""
+    """Return a table of re-sort times as fractions of the corresponding full sort."""
     shares: dict[InputAxes, dict[Variant, Ratio]] = {}
     for cell in (c for c in run.timed if c.replaces and not c.place.workload):
         full = _full_sort(run, cell)
@@ -173,16 +173,16 @@ def resorts(run: StudyRun) -> Table:
 
 
 def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
-    """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
+    """Return the full sort that a re-sort replaces, on the same input or on an unmoved one."""
     full = Variant(cell.replaces, cell.subject.form)
     at = {name: getattr(cell.place, name) for name in sizes()}
     return run.cells.get((full, cell.place)) or run.find(full, **at)
 
 
 def outcomes(run: StudyRun) -> list[Table]:
-    """Return what algorithms report beside their answers, as the study names it.
+    """Return tables of values that algorithms report beside answers, with the study's headings.
 
-    At the last value of the first scan, and of steps at each time step.
+    They are for the last value of the first scan; for simulation steps, for each time step.
     """
     first, *more = scans(run)
     last = first.axis != "time_step"
@@ -237,14 +237,14 @@ _UNTOLD = ("workload", "ranks", "decomposition", "moved")
 
 
 def kind(run: StudyRun) -> str:
-    """Describe the kind of input of which titles of scans say nothing."""
+    """Describe the properties of inputs that titles of scans leave out."""
     untold = {*sizes(), *_UNTOLD}
     axes = (axis for axis in run.common if axis not in untold)
     return ", ".join(AXES[n].say(run.common[n]) for n in axes if run.common[n] is not None)
 
 
 def oddities(run: StudyRun) -> list[str]:
-    """Say how many measurements have unusual samples, and what that means; empty without any."""
+    """Return a note on the number of measurements with unusual samples; empty if there are none."""
     counts = Counter(
         legacy()["remarks"].get(word := remark.partition(":")[0], word)
         for record in run.records
@@ -259,7 +259,7 @@ def oddities(run: StudyRun) -> list[str]:
 
 
 def troubles(run: StudyRun) -> Table:
-    """Return a row for each status and reason without a time."""
+    """Return a table of measurements without a time, with a row per status and reason."""
     records = [record for record in run.records if record.status != "ok"]
     groups = grouped(records, lambda record: (record.status, str(record.reason)))
     return Table.of(

@@ -1,6 +1,6 @@
 """Figures as Vega-Lite through Altair, for pages and, as SVG, for Markdown (extra `report`).
 
-A page loads `SCRIPT` once: Vega with all that it needs, and how charts look.
+A page loads `SCRIPT` once: Vega with its dependencies, and the style of charts.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _PADDING = 12  # pixels from the outermost points to the ends of an axis
-_LEGEND_MARK, _CHARACTER = 36, 7.5  # pixels, in a legend
-_BAR, _BAR_LABEL = 20, 240  # pixels from bar to bar; of a label beside it at most
-# What is told of a point or a tile, by the name in its data.
+_LEGEND_MARK, _CHARACTER = 36, 7.5  # pixels of a mark and of a character in a legend
+_BAR, _BAR_LABEL = 20, 240  # pixels: distance between bars, maximum width of a label
+# Labels of the hover text of points and tiles, by field name.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "to repeat"}
-_SOURCES = {"interval": "b", "command": "c"}  # which of these are worked out from what
-_DIGITS = 5  # that a chart's data keep
-# What a page's variables stand for in a file.
+_SOURCES = {"interval": "b", "command": "c"}  # fields these are computed from
+_DIGITS = 5  # significant digits of a chart's data
+# Values of a page's CSS variables, for SVG files.
 _FIXED = {
     "ink": "#222222",
     "soft": "#55555c",
@@ -57,7 +57,7 @@ CONFIG: dict[str, Any] = {
         "labelSeparation": 6, "labelFlush": False,
     },
     "axisX": {"grid": False, "titlePadding": 8, "labelFlush": 2 * _PADDING},
-    # The title of the y axis lies flat above it, where it is read without tilting the head.
+    # The title of the y axis is horizontal, above the axis.
     "axisY": {
         "domain": False, "ticks": False, "titleAngle": 0, "titleAlign": "left",
         "titleBaseline": "bottom", "titleX": 0, "titleY": -8,
@@ -74,14 +74,14 @@ CONFIG: dict[str, Any] = {
 
 @cache
 def script() -> str:
-    """Return the JavaScript of all pages, which loads nothing else."""
+    """Return the self-contained JavaScript file of all pages."""
     own = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     own = own.replace('"@config"', json.dumps(CONFIG))
     return f"{_bundle()}\n{own}"
 
 
 def _bundle() -> str:
-    """Return Vega, Vega-Lite and vega-embed, which take seconds to bundle and so are kept."""
+    """Return Vega, Vega-Lite and vega-embed, cached because bundling takes seconds."""
     folder = usable_cache()
     path = folder and folder / f"vega-{metadata.version('vl-convert-python')}.script"
     bundle = vl_convert.javascript_bundle
@@ -99,20 +99,20 @@ class FigurePart:
 
     @property
     def has_commands(self) -> bool:
-        """Whether what is clicked tells the command that repeats it."""
+        """Whether clicking a mark shows the command that repeats its measurement."""
         rows = itertools.chain.from_iterable(self.spec["datasets"].values())
         return any("c" in row for row in rows)
 
     @property
     def json(self) -> str:
-        """The specification for a script element of a page."""
+        """The specification as JSON, for a script element of a page."""
         return json.dumps(self.spec, ensure_ascii=False, separators=(",", ":")).replace(
             "<", "\\u003c"
         )
 
     @cached_property
     def svg(self) -> str:
-        """The same as SVG with fixed colours, as it is before anything is picked."""
+        """The figure as SVG with fixed colours, in its initial state."""
         spec = {**self.spec, "width": _DRAWN_WIDTH, "background": "var(--ground)"}
         svg = vl_convert.vegalite_to_svg(spec, config=CONFIG)
         svg = re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: _FIXED[found[1]], svg)
@@ -120,12 +120,12 @@ class FigurePart:
 
 
 def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
-    """Make the specification of each chart that there is."""
+    """Make the specifications of charts; None and charts without panels are left out."""
     return [draw(chart) for chart in charts if chart is not None and chart.panels]
 
 
 def draw(chart: Chart | BarChart) -> FigurePart:
-    """Make the specification of a chart: its fullest panel, and a switch if there are several."""
+    """Make the specification of a chart; it shows the fullest panel, with a switch for others."""
     if isinstance(chart, BarChart):
         told = [
             (title, f"{chart.title}, {title}: {'; '.join(bar.label for bar in bars)}.")
@@ -133,7 +133,7 @@ def draw(chart: Chart | BarChart) -> FigurePart:
         ]
     else:
         told = [(panel.title, panel.description) for panel in chart.panels]
-    with debug_mode(False):  # Altair checks each part again, which takes most time
+    with debug_mode(False):  # skips validation, which takes most of the time
         spec = _bars(chart) if isinstance(chart, BarChart) else _lines(chart)
     if len(told) == 1 and told[0][0]:
         spec["title"] = told[0][0]
@@ -141,7 +141,7 @@ def draw(chart: Chart | BarChart) -> FigurePart:
 
 
 def faded(least: float, most: float = 1.0) -> Any:
-    """Return the opacity of Altair that tells what the legend picked from the rest."""
+    """Return an Altair opacity that fades everything not selected in the legend."""
     return alt.OpacityValue(least, condition={"param": "picked", "value": most})
 
 
@@ -156,10 +156,10 @@ def finished(
     datasets: Mapping[str, Sequence[Mapping[str, Any]]],
     height: int | dict[str, int] = HEIGHT,
 ) -> dict[str, Any]:
-    """Make a specification of layers that is as wide as its place on a page.
+    """Make a specification of layers that fills the width available on the page.
 
-    titles: of the panels; the parameter `panel`, the last, selects one by `p` of each row, at
-    first the fullest. datasets: rows by the names of `alt.NamedData`.
+    titles: panel titles. The last parameter, `panel`, selects rows by their field `p`; initially
+    it is the fullest panel. datasets: rows by the names of `alt.NamedData`.
     """
     shown = Counter(row["p"] for row in next(iter(datasets.values())))
     first = max(range(len(titles)), key=lambda index: shown[index])
@@ -168,27 +168,27 @@ def finished(
         options = list(range(len(titles)))
         choice = alt.binding_select(options=options, labels=list(titles), name="Shown")
         panel["bind"] = choice.to_dict()
-    # Altair copies all layers to set anything on them.
+    # Properties are set on the dict, since Altair would copy all layers.
     spec: dict[str, Any] = alt.layer(*layers).to_dict(validate=False)
-    spec.pop("config", None)  # Altair's own; a page has one for all charts
+    spec.pop("config", None)  # a page has one configuration for all charts
     spec["params"] = [*spec.get("params", []), panel]
     return spec | {"width": "container", "height": height, "datasets": dict(datasets)}
 
 
 def rounded(value: float) -> float:
-    """Return a number with as many digits as a chart needs."""
+    """Round a number to the digits that a chart needs."""
     return float(f"{value:.{_DIGITS}g}")
 
 
 def among(values: Sequence[float], words: Sequence[str]) -> str:
-    """Return a Vega expression that writes a tick by its place among some values."""
+    """Return a Vega expression that labels the tick at values[i] with words[i]."""
     numbers, texts = json.dumps(list(values)), json.dumps(list(words), ensure_ascii=False)
     return f"{texts}[indexof({numbers}, datum.value)]"
 
 
 def legend(names: Sequence[str], taken: int = 0) -> Any:
-    """Return a legend in as many columns as there is room for; taken: pixels of it on a side."""
-    # Known before the layout, unlike the width of the plot, which is there to follow the window.
+    """Return a legend with as many columns as fit; taken: pixels not available to it."""
+    # The plot's width is unknown before layout; `0 * width` only re-evaluates this on resizing.
     room = f"(containerSize()[0] || {_DRAWN_WIDTH}) - {taken} + 0 * width"
     column = _LEGEND_MARK + _CHARACTER * max(map(len, names), default=0)
     columns = alt.ExprRef(f"max(1, floor(({room}) / {column}))")
@@ -214,9 +214,9 @@ def _rows(chart: Chart) -> list[dict[str, Any]]:
 
 
 def shortened(rows: Sequence[dict[str, Any]]) -> str:
-    """Strip the prefix that all commands share; returns the expression that restores it."""
+    """Strip the common prefix of all commands; return a Vega expression that restores it."""
     commands = [row["command"] for row in rows if "command" in row]
-    prefix = os.path.commonprefix(commands)  # noqa: RUF071 - of letters, not of paths
+    prefix = os.path.commonprefix(commands)  # noqa: RUF071 - of strings, not of paths
     for row in rows:
         if "command" in row:
             row["c"] = row.pop("command").removeprefix(prefix)
@@ -224,7 +224,7 @@ def shortened(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _lines(chart: Chart) -> dict[str, Any]:
-    """Draw bands where there are any, lines, and points that tell what is known of them."""
+    """Draw lines with interval bands, if any, and points with hover text."""
     rows = _rows(chart)
     command = shortened(rows)
     known = {name for row in rows for name in row}

@@ -1,4 +1,4 @@
-"""The verdict on a study: what to take and what that risks, what won, and where that changes."""
+"""The verdict on a study: a recommendation and its risk, the winners, and crossovers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Row, Table, words
 from gpubench.report.scans import Scan, scans, words_of
 
-# Equal work on one input, fastest first.
+# A race: measurements of equal work on one input, fastest first.
 Race = Sequence[MeasurementRow]
 _Name = Callable[[MeasurementRow], str]
-_MOST_NAMED = 3  # winners of a kind of answer
-_MOST_SINGLE = 3  # choices beside the rule
-_COVERS = 0.75  # of the inputs of what was timed on the most: a choice was timed on as many
+_MOST_NAMED = 3  # maximum number of winners named per kind of answer
+_MOST_SINGLE = 3  # maximum number of single choices listed beside the rule
+_COVERS = 0.75  # a choice was timed on this fraction of the inputs of the most-timed subject
 _NO_WINNER = ("inconclusive", "only one measured")
 
 
 class Choice(NamedTuple):
-    """What to take, how often and where another is known to be faster, and all rules' costs."""
+    """The recommendation, how often and where it is known to be slower, and all rules' costs."""
 
     take: str
     risk: str
@@ -37,9 +37,9 @@ class Choice(NamedTuple):
 
 
 def choose(races: Sequence[Race], name: _Name) -> Choice | None:
-    """Find the rule of one line that costs least in the worst case, then on average.
+    """Find the cheapest simple rule (see `best_rule`) for these races.
 
-    None where nothing ran on every input, or nothing is compared. name: what it chooses among.
+    None if nothing ran on every input, or no race has rivals. name: returns the choice of a cell.
     """
     able = set.intersection(*({name(cell) for cell in race} for race in races))
     compared = [race for race in races if len(race) > 1]
@@ -67,7 +67,7 @@ def choose(races: Sequence[Race], name: _Name) -> Choice | None:
 def _slower(
     races: Sequence[Race], take: Callable[[Race], MeasurementRow], name: _Name
 ) -> tuple[str, str]:
-    """Say how often what is taken is known to be slower than the fastest, which that is, where."""
+    """Say how often, and where, the choice is known to be slower than which others."""
     pairs = [(take(race), race[0]) for race in races]
     slower = [cell for cell, _ in pairs if cell.standing.ratio.low > 1]
     faster = Counter(name(first) for cell, first in pairs if cell.standing.ratio.low > 1)
@@ -86,7 +86,7 @@ def _slower(
 
 
 def gist(run: StudyRun) -> str:
-    """Write what to take for each kind of answer and workload, its risk, and wrong answers."""
+    """Recommend a subject for each kind of answer and workload, with risk; list wrong answers."""
     if not (groups := _races(run)):
         return told({}, "Nothing was timed, so there is nothing to compare.", wrong(run))
     kinds, workloads = ({*each} for each in zip(*groups, strict=True))
@@ -106,7 +106,7 @@ def gist(run: StudyRun) -> str:
 
 
 def told(parts: Mapping[str, str], *more: str) -> str:
-    """Join what to take, by what for, to sentences."""
+    """Join recommendations, by purpose, and further sentences into a text."""
     said = "; ".join(
         f"for {what} take {take}" if what else f"take {take}" for what, take in parts.items()
     )
@@ -114,7 +114,7 @@ def told(parts: Mapping[str, str], *more: str) -> str:
 
 
 def _usual(races: Sequence[Race]) -> str:
-    """Name what costs least on average, of what ran nearly everywhere, with its risk there."""
+    """Name the subject, timed on nearly all inputs, of least average cost, with its risk."""
     costs: dict[Variant, list[float]] = {}
     for cell in (cell for race in races for cell in race):
         costs.setdefault(cell.subject, []).append(math.log(cell.standing.ratio.value))
@@ -137,7 +137,7 @@ def _races(run: StudyRun) -> dict[tuple[EqualWork, str], list[Race]]:
 
 
 def wrong(run: StudyRun) -> str:
-    """Name what gave wrong answers, on which input, and how the first was wrong; "" for none."""
+    """Name subjects with wrong answers, the inputs, and the first error; "" if there are none."""
     bad = [cell for cell in run.cells.values() if cell.status == "wrong"]
     parts = []
     for name, own in grouped(bad, lambda cell: cell.subject.algorithm).items():
@@ -150,7 +150,7 @@ def wrong(run: StudyRun) -> str:
 
 
 def wins(run: StudyRun) -> list[str]:
-    """Count on how many inputs each is fastest, for each kind of answer."""
+    """Count the inputs on which each subject is fastest, for each kind of answer."""
     found: dict[EqualWork, Counter[str]] = {}
     for (group, _), races in _races(run).items():
         for race in races:
@@ -174,7 +174,7 @@ def _said(wins: Mapping[EqualWork, Counter[str]]) -> str:
 
 
 def overtakings(run: StudyRun, axes: Collection[str] = AXES) -> Table:
-    """Return where the fastest is overtaken along numbers, with 95 % intervals."""
+    """Return a table of crossovers along numeric axes, with 95 % intervals."""
     along = (s for s in scans(run) if s.axis in axes and AXES[s.axis].scale != "names")
     rows = [row for scan in along for row in _overtaken(run, scan)]
     columns = ["Input", "Fastest below", "Above", "From about", "95 % interval"]

@@ -42,13 +42,13 @@ _SETUP_KINDS = {
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A moment of a simulation.
+    """The state of a simulation at one step.
 
-    setup: complete. step: since the start.
-    device, version, code_hash: of the machine and the package that made it.
-    observations: those made up to this moment.
+    setup: complete. step: number of steps since the start.
+    device, version, code_hash: identify the device and the package that made it.
+    observations: all made so far.
     state: as returned by Workload.state.
-    run: the id of the run, which its frames and trajectory hold too; None in older checkpoints, and
+    run: the id of the run, also stored in its frames and trajectory; None in older checkpoints, and
         in runs that resume from them.
     """
 
@@ -62,9 +62,9 @@ class Checkpoint:
     run: str | None = None
 
     def resume(self, workload: Workload) -> None:
-        """Restore this moment in a workload of the same setup.
+        """Restore this state in a workload of the same setup.
 
-        Raises UserError for a state of another workload, or one that no step can produce.
+        Raises UserError for the state of another workload, and for an impossible state.
         """
         try:
             workload.require_possible(self.state)
@@ -78,7 +78,7 @@ class Checkpoint:
             )
 
     def why_inexact(self, device: Device) -> list[str]:
-        """List reasons why the simulation may not continue bit for bit here; empty if it will."""
+        """List reasons why the simulation might not continue bitwise identically here."""
         reasons = []
         if self.device != device.name:
             reasons.append(f"the device was {self.device}, and is {device.name}")
@@ -101,7 +101,7 @@ def save(
     observations: Sequence[dict[str, float]],
     run: str | None = None,
 ) -> None:
-    """Write the current moment; an existing checkpoint stays until the new one is complete.
+    """Write the current state; an existing checkpoint stays until the new one is complete.
 
     Raises UserError where the file cannot be written.
     """

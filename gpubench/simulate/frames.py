@@ -1,8 +1,8 @@
-"""Frames of a simulation: a PNG for each moment, an animation of all, and a panel of a few.
+"""Frames of a simulation: PNG pictures, an animation of all, and a panel of a few.
 
-All renderers save frames through this module. A frame holds its step, its time and the meaning of
-its colours as text, so that animation and panel need only the files, including those of an earlier
-run.
+All renderers save frames through this module. A PNG stores its step, its time and the meaning of
+its colours as text, so animation and panel need only the files, including files from before a run
+was resumed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from gpubench.workloads.workload import Snapshot
 
 LEAST_WIDTH = 4.0  # inches, for title and key of a narrow picture
 PANEL_MOMENTS = 6
-PANEL_COLOURS, ANIMATION_COLOURS = 24, 32  # with colours by species only
-# With colours by speed: numbers of speeds, and of shades of each.
+PANEL_COLOURS, ANIMATION_COLOURS = 24, 32  # number of colours, if coloured only by species
+# Number of speed colours, and of shades of each, if coloured by speed.
 FRAME_SHADES, ANIMATION_SHADES = (48, 4), (28, 3)
-ANIMATION_MS = 10_000  # for the whole animation, within these limits per frame
+ANIMATION_MS = 10_000  # duration of an animation; next line: limits per frame
 LEAST_FRAME_MS, MOST_FRAME_MS = 40, 500
 ANIMATION_BYTES = 1_900_000  # larger animations are scaled down
 SHRINK, LEAST_PIXELS = 0.85, 240  # scale per attempt; below this size, frames are dropped instead
@@ -45,7 +45,7 @@ class Frame:
     """A frame on disk.
 
     box: pixels that show the simulation box: left, top, right, bottom.
-    key: the meaning of its colours. renderer: that drew it.
+    key: the meaning of its colours. renderer: the renderer that drew it.
     run: the id of its run; None in older frames.
     """
 
@@ -72,7 +72,7 @@ def save_frame(
     renderer: str,
     run: str | None,
 ) -> None:
-    """Write a figure as the frame of a moment, whose particles are in the given axes.
+    """Write a figure as a frame; the given axes show the particles.
 
     Adds a title above and the colour key below. With speeds or shading, the number of colours is
     reduced, which keeps the file small.
@@ -160,7 +160,7 @@ def _animation(frames: Sequence[Frame], path: Path, scale: float) -> tuple[bytes
 
 
 def write_panel(frames: Sequence[Frame], path: Path) -> None:
-    """Write a picture of up to six evenly spaced moments: in a row if the box is tall."""
+    """Write a picture of up to six evenly spaced frames, in one row if the box is tall."""
     chosen = sorted({round(i) for i in np.linspace(0, len(frames) - 1, PANEL_MOMENTS)})
     moments = [frames[index] for index in chosen]
     key = moments[0].key

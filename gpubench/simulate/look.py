@@ -43,7 +43,7 @@ class Key:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Key:
-        """Return the key of a snapshot's pictures."""
+        """Return the colour key for pictures of a snapshot."""
         return cls(
             snapshot.species_names, snapshot.colour_by, snapshot.speed_scale, snapshot.speed_label
         )
@@ -65,10 +65,10 @@ def colours_of(snapshot: Snapshot) -> NDArray[np.uint8]:
 
 
 def reduced(picture: Image.Image, key: Key, speeds: int, shades: int) -> Image.Image:
-    """Return a picture reduced to the few colours of its key, to keep its file small.
+    """Return a picture reduced to a palette, to keep its file small.
 
-    The palette is the same for all pictures of a run: a number of speed colours, or the species
-    colours, each in a number of shades, plus greys.
+    The palette is the same for all pictures of a run: `speeds` speed colours, or the species
+    colours, each in `shades` shades, plus greys.
     """
     if key.colour_by == "speed":
         colours = [*SPEEDS(np.linspace(0, 1, speeds))[:, :3], to_rgb(BODY)]

@@ -33,13 +33,13 @@ LEFT, RIGHT, TOP = 0.15, 0.15, 0.45  # margins in inches
 SMOOTH = 2  # supersampling factor along each side
 
 TOWARDS = (0.42, -1.0, 0.38)  # direction from the centre of the box to the camera
-DISTANCE = 3.2  # of the camera, in diagonals of the box
+DISTANCE = 3.2  # distance of the camera, in diagonals of the box
 PADDING = 1.02
 FLOOR, EDGE = "#e9e9ec", "#8a8a90"
-DIAMETER = 1.1  # of a particle, in neighbour distances
+DIAMETER = 1.1  # a particle's diameter, in neighbour distances
 
 HIDING = 1.5  # edge of the cells used to find hidden particles, in neighbour distances
-LAYERS = 2  # of occupied cells that hide the particles behind them
+LAYERS = 2  # number of layers of occupied cells that hide the particles behind them
 TRIAL_SECONDS = 120
 
 # Shades a disc as a sphere lit from the upper left.
@@ -87,7 +87,7 @@ def try_out() -> None:
 
 
 def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = None) -> None:
-    """Draw one moment as a PNG; all pictures of a box have the same size."""
+    """Draw a snapshot as a PNG; all pictures of a box have the same size."""
     scene = draw_scene(snapshot)
     height, width = (side / DPI for side in scene.shape[:2])
     key = Key.of(snapshot)
@@ -170,7 +170,7 @@ class Camera:
 def hidden(positions: NDArray[np.float64], edge: float) -> NDArray[np.bool_]:
     """Return which particles are hidden by others from all sides, bool (particles,).
 
-    Their cells, of the given edge, are surrounded by occupied ones; they need not be drawn.
+    All cells (of the given edge) around theirs are occupied, so they need not be drawn.
     """
     cells = np.floor(positions / edge).astype(np.int64)
     cells -= cells.min(axis=0)

@@ -30,8 +30,8 @@ def require_possible(renderer: str) -> None:
 def choose(snapshot: Snapshot, say: Callable[[str], None]) -> str:
     """Return the default renderer for the frames of a run.
 
-    Colours by speed are drawn in perspective where that is possible here, else as a slab: `say`
-    gets the reason. Species must be visible inside the box, which only a slab shows.
+    Colours by speed are drawn in perspective where possible, else as a slab; `say` is then called
+    with the reason. Species must be visible inside the box, which only a slab shows.
     """
     if snapshot.colour_by == "species":
         return slab.NAME
@@ -77,7 +77,7 @@ class FrameFolder:
         self._say = say
 
     def write(self, snapshot: Snapshot) -> None:
-        """Add the frame of a moment; raise UserError where it cannot be written."""
+        """Add the frame of a snapshot; raise UserError where it cannot be written."""
         if self._renderer == AUTO:
             self._renderer = choose(snapshot, self._say)
         path = self.folder / f"frame-{snapshot.step:010d}.png"

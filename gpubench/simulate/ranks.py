@@ -19,7 +19,7 @@ from gpubench.workloads.workload import Value
 
 @dataclass(frozen=True)
 class Crew:
-    """A process and the others that a launcher started with it, if any.
+    """The ranks of a run: this process and those that a launcher started with it, if any.
 
     ranks: None for a single process. device, transport, oversubscribed: the user's options.
     """
@@ -55,7 +55,7 @@ class Crew:
 
     @contextmanager
     def lead(self) -> Iterator[Device]:
-        """Open this rank's device, with a team if there are other ranks, which await commands."""
+        """Open rank 0's device; with other ranks, as a team that awaits its commands."""
         with self._opened() as device:
             yield device
             if device.team is not None:
@@ -115,7 +115,7 @@ def _make(
 
 
 def _usable_gpus(spec: str) -> int:
-    """Return the number of NVIDIA GPUs, where it matters."""
+    """Return the number of NVIDIA GPUs, if the device spec depends on it."""
     if spec.partition(":")[0] not in ("auto", "cuda"):
         return 0
     from gpubench.devices import cuda

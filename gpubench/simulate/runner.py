@@ -22,10 +22,10 @@ from gpubench.simulate import checkpoint as checkpoints
 from gpubench.workloads.workload import BlowUp, Snapshot, Workload
 
 BLOCK_MS = 300.0  # long enough to hide a block's start-up, short enough for Ctrl-C
-MIN_BLOCKS = 12  # in a short run, for a confidence interval
-MAX_GROWTH = 8  # from one block to the next
-WARM_UP_BLOCKS = 2  # for lazy compilation and graph recording; not counted if others follow
-PHASES_MS = 1000.0  # spent on timing the phases
+MIN_BLOCKS = 12  # minimum number even in a short run, for a confidence interval
+MAX_GROWTH = 8  # maximum growth factor from one block to the next
+WARM_UP_BLOCKS = 2  # compile and record graphs; excluded from timing if more blocks follow
+PHASES_MS = 1000.0  # time spent on timing the phases
 MIN_REPEATS, MAX_REPEATS = 5, 50
 
 Observation = dict[str, float]
@@ -76,10 +76,10 @@ class Rate:
 class Simulated:
     """The result of a run.
 
-    particles: of the workload.
-    start, step, time: the initial step, the last step, and the time then.
-    stopped: whether Ctrl-C ended it early.
-    blocks: in order of time.
+    particles: number of particles of the workload.
+    start, step, time: first step, last step, and simulated time at the last step.
+    stopped: whether Ctrl-C ended the run early.
+    blocks: all timed blocks, in order.
     observations: the results of Workload.observe, with step and time, oldest first.
     phases: times by name; empty where no step was done or the run was stopped.
     """
@@ -129,7 +129,7 @@ def simulate(
     Nothing is written until the workload has been checked for faults. The checkpoint is written
     first, so that a run that has left any output can be resumed. Ctrl-C finishes the current block
     and writes the checkpoint; a second one raises KeyboardInterrupt. Raises BlowUp with the name of
-    the remaining checkpoint, ValueError where more steps are done than the timetable has.
+    the remaining checkpoint, ValueError if the workload is already past the end of the timetable.
     """
     if timetable.steps < workload.step:
         raise ValueError(f"{timetable.steps} steps are asked for, and {workload.step} are done")

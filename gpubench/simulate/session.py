@@ -23,7 +23,7 @@ from gpubench.simulate.setup import Setup
 from gpubench.simulate.trajectory import format_of
 from gpubench.workloads.workload import Snapshot, Workload
 
-# Default numbers of each in a run, where no interval is given.
+# Default number of each output per run, if no interval is given.
 OBSERVATIONS, FRAMES, CHECKPOINTS = 10, 50, 10
 ACCOUNT = "simulation.json"
 
@@ -33,7 +33,7 @@ class Outputs:
     """The outputs of a run and their intervals: a number of steps, or None to choose one.
 
     frames: a folder. trajectory, checkpoint: files. None for outputs that are not wanted.
-    renderer: of the frames, see pictures.RENDERERS; None if unspecified.
+    renderer: for the frames, see pictures.RENDERERS; None if unspecified.
     """
 
     frames: Path | None = None
@@ -45,7 +45,7 @@ class Outputs:
     renderer: str | None = None
 
     def timetable(self, steps: int, done: int) -> Timetable:
-        """Return when outputs are due in a run to `steps` steps of which `done` are done.
+        """Return when outputs are due in a run up to step `steps`, after `done` earlier steps.
 
         Raises UserError for an impossible number of steps, an interval below 1, and an interval of
         an output that is not wanted.
@@ -101,8 +101,8 @@ class Outputs:
     def held(self, contents: list[object]) -> Iterator[None]:
         """Keep other processes from writing to the outputs while the body of the `with` runs.
 
-        contents: taken before this run inspected the outputs. Raises UserError at once where
-        another process holds one of them, or has written to one since.
+        contents: `contents()` before this run inspected the outputs. Raises UserError at once if
+        another process holds an output, or has written to one since.
         """
         with ExitStack() as locks:
             for path, lock in self._locks():

@@ -27,8 +27,8 @@ SEED = 1
 class Setup:
     """The complete specification of a simulation, except for the device.
 
-    form: of the algorithm, or None for the choice of `choose_form`.
-    parameters: of the workload and of the algorithm; missing ones have their defaults.
+    form: form of the algorithm, or None for the choice of `choose_form`.
+    parameters: workload and algorithm parameters; missing ones have their defaults.
     """
 
     workload: str
@@ -139,7 +139,7 @@ def find_cells(name: str) -> type[CellList]:
 def choose_form(algorithm: type[CellList], device: Device, *, reorders: bool = True) -> str:
     """Return the first form that the device can run and that reorders, else the first it can run.
 
-    reorders: if False, prefer one that does not, for callers that reorder everything themselves.
+    reorders: if False, prefer a form that does not, for callers that reorder all data themselves.
     Raises NotSupported where the device can run none.
     """
     lacking = {

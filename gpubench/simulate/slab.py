@@ -28,8 +28,8 @@ LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # margins in inches; AXIS: between
 
 SLAB = 1.5  # thickness of the slab shown of a deep box, in mean distances: about 1 at density 3
 THIN = 3.0  # a box no deeper than this is shown completely
-DIAMETER = 1.1  # of a particle, in spacings or mean distances of those shown
-LAYERS = 8  # in depth, drawn back to front
+DIAMETER = 1.1  # a particle's diameter, in spacings or mean distances
+LAYERS = 8  # number of depth layers, drawn back to front
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SlabView:
 
     @classmethod
     def of(cls, size: Sequence[float]) -> SlabView:
-        """Look along the shortest edge, or along y where that is about as short."""
+        """View along the shortest edge; prefer y if it is about as short."""
         shortest = int(np.argmin(size))
         depth = 1 if size[1] <= 1.01 * size[shortest] else shortest
         right, up = (axis for axis in range(3) if axis != depth)
@@ -50,7 +50,7 @@ class SlabView:
 
 
 def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = None) -> None:
-    """Draw one moment as a PNG; all pictures of a box have the same size."""
+    """Draw a snapshot as a PNG; all pictures of a box have the same size."""
     view, key = SlabView.of(snapshot.size), Key.of(snapshot)
     width, height = snapshot.size[view.right], snapshot.size[view.up]
     scale = SIDE / max(width, height)
@@ -70,7 +70,7 @@ def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = No
 def _draw_particles(axes: Axes, snapshot: Snapshot, view: SlabView, points: float) -> None:
     """Draw the particles of the slab, back to front.
 
-    points: per unit of length.
+    points: typographic points per unit of length.
     """
     depth = snapshot.positions[:, view.depth]
     area = snapshot.size[view.right] * snapshot.size[view.up]
@@ -98,8 +98,8 @@ def _slab(
 ) -> tuple[NDArray[np.bool_], float]:
     """Return a mask of the particles shown, and the distance that sets their size.
 
-    It is the spacing or, where none is known, the mean distance in the picture of particles spread
-    evenly over the box.
+    The distance is the spacing or, if that is unknown, the mean distance that particles spread
+    evenly over the box would have in the picture.
     """
     volume = math.prod(snapshot.size)
     spacing = snapshot.spacing or (volume / len(depth)) ** (1 / 3)

@@ -1,7 +1,7 @@
 """Trajectories for other tools: GSD through its library, and extended XYZ as text.
 
-A resumed run appends to the earlier file. Moments that it already holds beyond the checkpoint are
-not written again: resumed steps are identical.
+A resumed run appends to the earlier file. Snapshots that the file already holds beyond the
+checkpoint are not written again, since resumed steps are identical.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RUN = "gpubench/run"  # log entry of a GSD file with the run id
 
 
 class Moment(NamedTuple):
-    """A moment's record in a trajectory. run: the id of its run; None in older files."""
+    """A snapshot's entry in a trajectory. run: the id of its run; None in older files."""
 
     step: int
     particles: int
@@ -33,10 +33,10 @@ class Moment(NamedTuple):
 
 
 class Trajectory(ABC):
-    """A file of moments, each with step, time, box, species, positions and their velocities.
+    """A file of snapshots, each with step, time, box, species, positions and velocities.
 
-    The first `write` creates it complete with its first moment and the run id; a failed write
-    leaves the earlier moments intact. Raises UserError where the file exists, unless it belongs to
+    The first `write` creates the file with the first snapshot and the run id in it; a failed write
+    leaves the earlier snapshots intact. Raises UserError if the file exists, unless it belongs to
     the run being resumed.
     """
 
@@ -61,7 +61,7 @@ class Trajectory(ABC):
         self._last_step = last.step
 
     def write(self, snapshot: Snapshot) -> None:
-        """Append a moment, unless the file already has it."""
+        """Append a snapshot, unless the file already has it."""
         if snapshot.step <= self._last_step:
             return
         with writing(self.path):
@@ -74,22 +74,22 @@ class Trajectory(ABC):
 
     @abstractmethod
     def _last_moment(self) -> Moment:
-        """Return the last complete moment in the file; raise UserError for another kind of file."""
+        """Return the last complete entry in the file; raise UserError for another kind of file."""
 
     @abstractmethod
     def _begin(self, file: BinaryIO, snapshot: Snapshot) -> None:
-        """Write the first moment to an empty file."""
+        """Write the first snapshot to an empty file."""
 
     @abstractmethod
     def _append(self, snapshot: Snapshot) -> None:
-        """Append a moment on disk, or raise OSError and leave the earlier ones intact."""
+        """Append a snapshot, or raise OSError and leave the earlier ones intact."""
 
 
 class GsdTrajectory(Trajectory):
     """GSD in HOOMD's schema, for OVITO, freud, MDAnalysis and HOOMD itself.
 
     GSD puts the origin at the box centre, so positions are shifted by half a box; float32. The log
-    of the first moment holds the run id.
+    of the first snapshot holds the run id.
     """
 
     def _last_moment(self) -> Moment:
@@ -110,7 +110,7 @@ class GsdTrajectory(Trajectory):
             moments.append(moment)
 
     def _append(self, snapshot: Snapshot) -> None:
-        # Reopened for each moment: GSD would repeat a failed write when closing the file.
+        # Reopened for each snapshot: GSD would repeat a failed write when closing the file.
         with gsd.hoomd.open(str(self.path), "r+") as moments:
             moments.append(_gsd_moment(snapshot))
         with self.path.open("rb") as file:
@@ -118,7 +118,7 @@ class GsdTrajectory(Trajectory):
 
 
 def _gsd_moment(snapshot: Snapshot) -> Any:
-    """Return a moment in GSD's format."""
+    """Return a snapshot in GSD's format."""
     moment = gsd.hoomd.Frame()
     moment.configuration.step = snapshot.step
     moment.configuration.dimensions = 3
@@ -135,7 +135,7 @@ def _gsd_moment(snapshot: Snapshot) -> Any:
 class XyzTrajectory(Trajectory):
     """Extended XYZ: text, read by OVITO and `extxyz`; nine digits, enough for float32.
 
-    The second line of each moment holds the run id.
+    The second line of each snapshot holds the run id.
     """
 
     _whole_bytes = 0
@@ -148,7 +148,7 @@ class XyzTrajectory(Trajectory):
                     told = file.readline()
                     rows = (file.readline() for _ in range(int(count)))
                     if not all(line.endswith(b"\n") for line in itertools.chain([told], rows)):
-                        break  # an incomplete moment, left by a killed process
+                        break  # incomplete, left by a killed process
                     (step,) = re.findall(rb" Step=(\d+)", told)
                     run = re.search(rb" Run=(\S+)", told)
                     last = Moment(int(step), int(count), run[1].decode() if run else None)
@@ -172,7 +172,7 @@ class XyzTrajectory(Trajectory):
                 os.fsync(file.fileno())
                 self._whole_bytes = file.tell()
         finally:
-            os.truncate(self.path, self._whole_bytes)  # removes a moment for which space ran out
+            os.truncate(self.path, self._whole_bytes)  # removes a snapshot cut short by a full disk
 
     def _write_moment(self, file: BinaryIO, snapshot: Snapshot) -> None:
         x, y, z = snapshot.size

@@ -37,14 +37,12 @@ from gpubench.workloads.workload import Draws, drawn_once
 class Trial:
     """One subject on one input: made, checked, timed, and checked again.
 
-    modes: those to be timed; refused: those that cannot be timed, with the reason.
-    verdict: status and reason for every mode, once the subject is ruled out.
-    algorithms: one for each of the alternating inputs; none before they are made, and none once
-        there is a verdict.
-    drawn: known fields of its input: the hash, if the subject drew the input itself.
-    facts: reported by the algorithm: bytes_moved, workspace_bytes, peak_bytes, library, outcome,
-        and for simulation steps their number per launch and their phases; and the duration of its
-        first call.
+    modes: the modes to time. refused: modes that cannot be timed, with the reason.
+    verdict: status and reason for all modes, once the subject is ruled out.
+    algorithms: one per alternating input; empty before they are made, and after a verdict.
+    drawn: record fields of its input: the hash, if the subject drew the input itself.
+    facts: values reported by the algorithm (bytes_moved, workspace_bytes, peak_bytes, library,
+        outcome; for simulations also steps per launch and phases), and the time of its first call.
     """
 
     subject: Subject
@@ -62,7 +60,7 @@ class Trial:
 
 
 class LaunchError(Exception):
-    """A launch raised while several subjects were being timed; names the subject."""
+    """The exception for a failed launch among several timed subjects; names the subject."""
 
     def __init__(self, trial: Trial, raised: Exception | SystemExit) -> None:
         super().__init__(trial.subject.label)
@@ -83,7 +81,7 @@ def measure(
     """Check, time and check again the given subjects and modes on one input; return the records.
 
     on_progress: called with the number of records that have become final.
-    reason: why all of them are skipped; None where the device decides.
+    reason: why all of them are skipped; None if that depends on the device.
     on_drawn: called with the record fields known once the input is drawn.
     on_step: called with the current activity.
     """
@@ -96,7 +94,7 @@ def measure(
 class Bench:
     """Subjects on one input (or several alternating ones), made and checked, ready to be timed.
 
-    reason: why all of them are skipped; None where the device decides.
+    reason: why all of them are skipped; None if that depends on the device.
     on_drawn: called with the record fields known once the input is drawn.
     on_step: called with the current activity.
     trials: in the order of the items.
@@ -118,7 +116,7 @@ class Bench:
         self._group, self._device, self._on_step = group, device, on_step
         self._drawn: dict[str, Any] = {}
         self._oracles: list[Callable[[str], Oracle]] = []
-        self._runs: dict[int, dict[Mode, Run]] = {}  # by the id of a trial
+        self._runs: dict[int, dict[Mode, Run]] = {}  # keys: id(trial)
         reason = (
             missing_feature(group.sweep.requires, device)
             or reason
@@ -130,7 +128,7 @@ class Bench:
         if any(trial.verdict is None for trial in self.trials):
             try:
                 self._make(on_drawn)
-            except MemoryError as error:  # of the input: an algorithm's is its own failure
+            except MemoryError as error:  # for the input; an algorithm's is only its own failure
                 for trial in self.trials:
                     if trial.verdict is None:
                         trial.rule_out(*verdict_on(error, device))
@@ -167,7 +165,7 @@ class Bench:
         ]
 
     def note(self, trial: Trial, mode: Mode, run: Run) -> None:
-        """Keep a trial's samples, and the run that took them, which is needed to check again."""
+        """Keep a trial's samples, and their run, which the final check needs."""
         trial.sampled[mode] = run.sampled()
         self._runs.setdefault(id(trial), {})[mode] = run
 
@@ -180,7 +178,7 @@ class Bench:
                 runs = take_samples(self._device, tasks, budget, self._group.seed, on_progress)
             except LaunchError as error:
                 error.trial.rule_out(*verdict_on(error.raised, self._device))
-            except Exception as error:  # not from a launch: no single subject caused it
+            except Exception as error:  # not from a launch, so no single subject is to blame
                 for trial, _, _ in live:
                     trial.rule_out(*verdict_on(error, self._device))
             else:
@@ -192,9 +190,9 @@ class Bench:
                 return
 
     def finish(self, check: bool = True, phases: bool = True) -> list[AnyRecord]:
-        """Check once more what was timed, and return the records of all items.
+        """Check the timed subjects again, and return the records of all items.
 
-        check: False if another process has made both checks. phases: whether to time the phases of
+        check: False if another process has done both checks. phases: whether to time the phases of
         simulation steps.
         """
         for trial in self.trials:
@@ -220,7 +218,7 @@ def failed(
 ) -> list[AnyRecord]:
     """Return the records of an input whose measuring process died.
 
-    drawn: the fields it had reported of its input.
+    drawn: record fields of the input that the process had reported.
     """
     return [
         make_record(
@@ -231,7 +229,7 @@ def failed(
 
 
 def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
-    """Return a function that gives an input's oracle by family, made once each."""
+    """Return a function that makes an input's oracle for a family, once each."""
     return cache(lambda family: problems.problems()[family].oracle(inputs))
 
 
@@ -264,7 +262,7 @@ def _make_and_check(
             make = partial(WorkloadStep, workload=workload, algorithm=cls)
         before = draws.seconds
         algorithm, making = timed(partial(_made, make, device, subject, inputs))
-        making -= draws.seconds - before  # shared by all with the same start
+        making -= draws.seconds - before  # the time to draw inputs is shared by all subjects
         if isinstance(algorithm, WorkloadStep):
             trial.drawn = {"input_hash": algorithm.input_hash}
         seconds = [making]
@@ -291,7 +289,7 @@ def _made(
 
 
 def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> str:
-    """Find a small input on which a search is still wrong, within a limited time."""
+    """Describe a small input on which a search is still wrong, found in limited time."""
     if family != "neighbour-search" or not isinstance(inputs, ParticleSet):
         return ""
     cls = registry.find_algorithm(subject.algorithm)
@@ -311,7 +309,7 @@ def _do_alone(device: Device, seconds: list[float], work: Callable[[], None]) ->
 
 
 def _task(trial: Trial, mode: Mode) -> Task:
-    """Return the works to time; their exceptions name the trial."""
+    """Return the launches to time; their exceptions name the trial."""
     works = [_named(trial, algorithm.launch) for algorithm in trial.algorithms]
     launches = trial.algorithms[0].launches
     return Task(f"{trial.subject.label} {mode}", works, mode, launches, compared_with=mode)
@@ -395,7 +393,7 @@ def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> AnyRecord:
         return make_record(**fields, status="failed", reason=sampled.nothing_left)
     try:
         return _timed_record(fields, trial, sampled, sampled.summary)
-    except ValueError as error:  # in the values that the algorithm reports
+    except ValueError as error:  # from an invalid value that the algorithm reports
         return make_record(**fields, status="failed", reason=f"no record can hold it: {error}")
 
 

@@ -1,7 +1,7 @@
 """A child process that measures one input after another, and may crash.
 
 `gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
-are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
+run the same code. The process ends as soon as the other side is gone, whatever it is doing, so
 that it never measures at the same time as its successor (`base/children.py`).
 """
 
@@ -74,7 +74,7 @@ class Child:
         return value
 
     def close(self) -> None:
-        """Make the process close its device and end; kill it if it does not."""
+        """Make the process close its device and end; kill it if it does not respond."""
         with suppress(OSError):
             self._connection.send(None)
         self._end()
@@ -130,7 +130,7 @@ class MeasuringSide:
             ]
             if found:
                 return found
-        with devices.open_device(spec) as opened:  # or the reason for its absence
+        with devices.open_device(spec) as opened:  # raises with the reason if absent
             return [(opened.spec, opened.backend, None)]
 
     def open(self, spec: str) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class MeasuringSide:
         return environment(self._device)
 
     def measure(self, job: Job, budget: Budget) -> list[AnyRecord]:
-        """Return the records of an input; send known fields of it before it is measured."""
+        """Return the records of an input; first send the record fields known once it is drawn."""
         assert self._device is not None
         given = job.group, job.items, self._device, budget
         # Progress is ignored: the waiting side counts inputs.

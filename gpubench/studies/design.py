@@ -18,8 +18,8 @@ def spread_points(
     value; all combinations of these ends come first. points: number of combinations, at most as
     many as exist. Returns the index of a value for each axis, sorted.
 
-    A scrambled Sobol sequence (Owen 1998) proposes points. Of the remaining combinations whose
-    values were used least often, individually and then in pairs, the nearest is taken. So every
+    A scrambled Sobol sequence (Owen 1998) proposes points. For each, take the nearest of the
+    remaining combinations whose values were used least often, singly and then in pairs. So every
     value of every axis occurs about equally often, for any number of values; the sequence alone
     only ensures this for powers of two.
     """

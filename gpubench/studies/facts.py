@@ -11,7 +11,7 @@ import numpy as np
 
 from gpubench.core.algorithm import Algorithm
 
-LARGEST = 2**63 - 1  # accepted by readers of results
+LARGEST = 2**63 - 1  # the largest number that readers of results accept
 
 
 def facts_of(algorithm: Algorithm) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from gpubench.workloads.parameters import parse
 
 
 class DescribedDevice(Protocol):
-    """The device properties needed by a rank that only distributes inputs; see `Device`."""
+    """The device properties that a rank without a device needs to plan; see `Device`."""
 
     backend: str
     spec: str
@@ -81,7 +81,7 @@ class Group:
 class Job:
     """The missing measurements of one input.
 
-    reason: why all of it is skipped; None where the device decides.
+    reason: why all of it is skipped; None if that depends on the device.
     """
 
     group: Group
@@ -180,8 +180,8 @@ def missing(
 ) -> list[Job]:
     """List the measurements still to be made on each input.
 
-    known: keys of existing records; these are enough for those that need other `ranks`.
-    done: keys that are not measured again.
+    known: keys of existing records, including skipped ones that wait for another number of ranks.
+    done: keys of records that are not measured again.
     """
     jobs = []
     for group in groups:
@@ -199,8 +199,8 @@ def cell_key(identity: Mapping[str, Any]) -> str:
     """Return the key of a record before its input is made.
 
     A results file is continued only by the same code, which makes the same input from the same seed
-    and sizes, so the finished records can be found without drawing 2^26 particles. The key also
-    lacks the fraction that a simulation step moves, which is not known before.
+    and sizes, so finished records can be found without drawing 2^26 particles. The key also omits
+    the fraction of particles that a simulation step moves, which is unknown before the run.
     """
     unknown = {"input_hash", "moved"} if identity.get("destination") == "step" else {"input_hash"}
     return record_key(**{**identity, **dict.fromkeys(unknown)})

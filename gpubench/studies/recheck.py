@@ -14,11 +14,11 @@ from gpubench.measure.sampling import Mode, Run
 from gpubench.problems.cells.contract import CellListUpdate
 from gpubench.problems.neighbours.contract import Neighbours
 
-GLANCED = 4096  # elements of an array that are compared to see if it was written
+GLANCED = 4096  # number of elements compared to see whether an array was written
 
 
 class AnswerOutOfReach(Exception):
-    """An answer stays right when overwritten, so launches that do nothing would pass."""
+    """Overwriting cannot invalidate an answer, so launches that do nothing would pass."""
 
 
 def wrong_after_timing(
@@ -28,12 +28,12 @@ def wrong_after_timing(
 
     checked: the alternating algorithms, each with the oracle of its input. runs: the timed runs, by
     mode. One check serves both modes where possible: a graph holds the queued launches, so plain
-    launches need only be seen to write their answers again. That is always tested, since a graph of
-    several launches is right as soon as one of them works. Where a launch works on its own answer,
-    both are checked, the graph first: checks advance some states by an update or a step, after
-    which the graph would no longer be right.
-    Raises AnswerOutOfReach where an answer passes its check without a launch, NotSupported where
-    this is because it is empty.
+    launches need only be seen to rewrite their answers. That is always tested, since a graph of
+    several launches gives a right answer if only one of them works. If a launch works on its own
+    answer, both modes are checked, the graph first: a check may advance the state by an update or a
+    step, which would invalidate the graph.
+    Raises AnswerOutOfReach if an answer passes its check without a launch, or NotSupported if it
+    does so because it is empty.
     """
 
     def poison() -> None:
@@ -82,7 +82,7 @@ def _beginning(algorithm: Algorithm) -> list[bytes] | None:
     """Return the first elements of all arrays of an answer; None if it has none."""
     try:
         arrays = arrays_of(algorithm.answer)
-    except (NotImplementedError, TypeError):  # for simulation steps, or a library's own answer type
+    except (NotImplementedError, TypeError):  # simulation steps, or a library's own type of answer
         return None
     return [algorithm.download(array[:GLANCED]).tobytes() for array in arrays] or None
 
@@ -94,10 +94,10 @@ def _launch_as_timed(
     is_graph: bool,
     poison: Callable[[], None],
 ) -> Callable[[], None]:
-    """Return a function that launches as timed: replays the graph, or launches plainly."""
+    """Return a function that launches as timed: by replaying the graph, or by plain launches."""
     works = [algorithm.launch for algorithm, _ in checked]
     if is_graph and ends_where_it_began(checked[0][0]):
-        # The timed graph is kept for the oldest state, where an idle launch would go unnoticed.
+        # The timed graph is right only for its first state, where an idle launch goes unnoticed.
         works = [device.capture(work).launch for work in works]
     else:
         for mode, run in runs.items():

@@ -31,16 +31,16 @@ from gpubench.studies.study import Study
 __all__ = ["Engine", "Here", "RunSummary", "engine_of", "measure", "plan", "run"]
 
 
-# Enough for a 95 % interval of the median, short enough for a whole table on two cores.
+# Enough for a 95 % interval of the median; short enough to measure a whole table on two cores.
 QUICK_CPU_BUDGET = Budget(
     seconds_per_task=0.06, min_samples=6, max_samples=50, relative_half_width=0.02, max_batch=16
 )
 
 
 class Engine(ABC):
-    """Measures the inputs of a study: a device of this process, or those of other ranks.
+    """Measures the inputs of a study, on a device of this process or on those of other ranks.
 
-    device: their common description.
+    device: the common description of these devices.
     """
 
     device: DescribedDevice
@@ -85,7 +85,7 @@ def engine_of(where: Device | Engine) -> Engine:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The location of the results, and the number of records of each kind added by this run.
+    """The location of the results, and the number of records added by this run, by status.
 
     resumed: existing records that were not measured again.
     overhead_ms: duration of an empty sample in each mode.
@@ -124,10 +124,10 @@ def run(
 ) -> RunSummary:
     """Measure a study and store its records, input by input.
 
-    where: the device, or engine, that measures it.
+    where: the device or engine to measure on.
     selection: the part of the study; if quick, a CPU also has a smaller budget.
-    budget: in place of the study's own.
-    fresh: measure again what the folder already holds.
+    budget: replaces the study's own.
+    fresh: whether to repeat measurements that the folder already holds.
     ranks: the number of ranks in this run. Measurements that need another number are skipped; a run
         with that number adds them to the same file.
     notice: called with the reason if a file of the same code is not continued.

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 class Selection:
     """The user's selection from a study; None for the study's own values.
 
-    quick: its small sizes.
-    algorithms: only these of its algorithms.
-    sweeps: only these of its sweeps.
+    quick: whether to use its small sizes.
+    algorithms, sweeps: only these.
     particles (records, pairs), per_cell, moved, kept: values along these axes.
     inputs: the number of alternating inputs; simulations always have one.
-    parameters: for the algorithms that have them.
+    parameters: values for all algorithms that have a parameter of that name.
     """
 
     quick: bool = False

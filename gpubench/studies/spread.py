@@ -1,8 +1,8 @@
 """Distribute the inputs of a study over the devices of a host or a cluster.
 
-Of the ranks that a launcher started, rank 0 leads: it has no device, keeps the results, and hands
-out one input after another through mpi4py's futures pool. Each of the others measures on a device
-of its own, in a child process (`child.py`) whose death the rank survives.
+Rank 0 leads: it has no device, stores the results, and hands out one input after another through
+mpi4py's futures pool. Every other rank measures on a device of its own, in a child process
+(`child.py`), so that the rank survives a crash.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Sight:
-    """The devices a rank finds: its host, and at least one device."""
+    """The host of a rank, and the devices it finds there (at least one)."""
 
     host: str
     spots: tuple[Spot, ...]
@@ -108,7 +108,7 @@ class Spread:
 
     @contextmanager
     def lead(self) -> Iterator[Engine]:
-        """Yield the engine of rank 0, whose inputs the others measure while they `follow`.
+        """Yield rank 0's engine; the other ranks, in `follow`, measure its inputs.
 
         Raises UserError where two ranks would measure on one device, and where devices differ.
         """
@@ -184,10 +184,10 @@ def _of_any(environment: dict[str, Any]) -> dict[str, Any]:
 
 
 class Pool(Engine):
-    """The devices of all other ranks, each of which measures one input at a time.
+    """The devices of all other ranks; each rank measures one input at a time.
 
-    executor: calls functions in those ranks. facts: the fields of Model, of one of them.
-    workers: their number.
+    executor: calls functions in those ranks. facts: fields of DeviceModel, from one of them.
+    workers: the number of ranks.
     """
 
     def __init__(self, executor: Executor, facts: dict[str, Any], workers: int) -> None:
@@ -195,13 +195,13 @@ class Pool(Engine):
         self.device = DeviceModel(**{**facts, "spec": f"{facts['backend']}, {workers} rank(s)"})
 
     def environment(self) -> dict[str, Any]:
-        """Describe the devices' common properties; measured values are from one of them."""
+        """Describe what the devices have in common; measured values are from one device."""
         return _of_any(self._executor.submit(_describe).result())
 
     def measure(
         self, jobs: Sequence[Job], budget: Budget, bar: ProgressBar
     ) -> Iterator[list[AnyRecord]]:
-        """Hand out the largest inputs first, so that no rank is left with one at the end.
+        """Hand out the largest inputs first, so that no rank ends with a long one.
 
         An input that a rank could not measure after losing its device goes to another rank. Raises
         UserError once no rank has a device.
@@ -251,7 +251,7 @@ class Measurer:
         return Sight(host, tuple(spots))
 
     def settle(self, place: RankDevice) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Open the chosen device; return its facts, see Model, and its conditions."""
+        """Open the chosen device; return its facts, see DeviceModel, and its conditions."""
         self._place = place
         facts = self._ask("open", place.spot.spec)
         self._model = DeviceModel(**facts)
@@ -295,7 +295,7 @@ class Measurer:
         return self._child.ask(do, *given, on_news=on_news)
 
     def _signed(self, record: AnyRecord) -> AnyRecord:
-        """Return a record with the device on which it was measured."""
+        """Return a record with the name of the device that measured it."""
         remarks = record.remarks
         if self._place.sharing > 1 and isinstance(record, Ok):
             shared = f"{self._place.sharing} ranks measured on this device at the same time"

@@ -1,4 +1,4 @@
-"""A study: its measurements, their inputs, and the published numbers for comparison."""
+"""A study: measurements, their inputs, and published numbers to compare with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StudyError(UserError):
 class Quantity:
     """The quantity in a column of a published table of simulations.
 
-    what: frames_per_s, frame_ms, or speed_up (over one rank, of frames).
+    what: frames_per_s, frame_ms, or speed_up (of frames, over one rank).
     ranks, decomposition: see specs.Simulation.
     """
 
@@ -83,7 +83,7 @@ class Subject:
 
     In a simulation it is the algorithm that keeps the cells.
 
-    limits: the largest inputs it is measured on, by the limited quantity, see `left_out`.
+    limits: maximum of each limited quantity of an input, see `left_out`.
     """
 
     algorithm: str
@@ -92,7 +92,7 @@ class Subject:
     limits: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def left_out(self, recipe: Recipe) -> str | None:
-        """Return why the study does not measure it on an input, or None.
+        """Return why the study does not measure the subject on an input, or None.
 
         The limit `particles` (records, pairs) applies to the size of the input; `neighbours` to the
         approximate total number of neighbours of all particles, for inputs of particles.
@@ -118,8 +118,8 @@ class Sweep:
 
     kind: the kind of its inputs. axes: the values along the axes of that kind.
     inputs: the number of inputs, each with its own seed, that alternate in the samples.
-    points: the number of combinations, spread evenly over all; None for all. seed: of the sequence
-        that spreads them, see design.spread_points.
+    points: the number of combinations, spread evenly over all; None for all. seed: seed of the
+        sequence that spreads them, see design.spread_points.
     requires: device features that the sweep needs; without them it is not run.
     quick: replacements by `--quick`, by field name.
     quick_axes: the axes that `--quick` replaces.
@@ -166,11 +166,11 @@ class Sweep:
         every = itertools.product(*self.axes.values())
         found = every if self.points is None else self._designed(self.points)
         made = (self.kind(**dict(zip(self.axes, values, strict=True))) for values in found)
-        # Two fractions of a few particles can give the same number.
+        # With few particles, two fractions can give the same number.
         return list(dict.fromkeys(made))
 
     def _designed(self, points: int) -> list[tuple[Any, ...]]:
-        """Return that many combinations, or all if there are fewer, by size."""
+        """Return this many combinations, or all if there are fewer, in order of size."""
         along = list(self.axes.values())
         chosen = spread_points(
             [len(values) for values in along],
@@ -202,13 +202,13 @@ class Study:
     paper, table: the source of the published numbers, or None for a sweep of our own.
     subjects: measured by every sweep that names no subjects of its own.
     outcomes: values reported by algorithms to show beside their times, with a table heading.
-    rates: those of the outcomes that a table shows per second, with a heading, in place of the size
-        of the input.
+    rates: outcomes that a table shows per second (instead of the size of the input per second),
+        with a heading.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
-    anew: whether each run starts a new file.
+    anew: whether each run starts a new results file.
     note: needed to interpret its times; its page starts with it.
-    text: of the file that it was read from.
+    text: the text of its file.
     views: how a report presents a study of neighbour searches; None for all others.
     """
 
