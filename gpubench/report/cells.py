@@ -61,7 +61,7 @@ class InputAxes:
 
     @cached_property
     def kind(self) -> dict[str, Any]:
-    """`as_kind` without the sizes."""
+        """`as_kind` without the sizes."""
         left_out = sizes()
         return {name: value for name, value in self.as_kind.items() if name not in left_out}
 
