@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from gpubench import problems, registry
+from gpubench.base.numbers import listing
 from gpubench.evidence.pooling import MeasuredDevice, by_device, current, pool, started
 from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
-from gpubench.report import formats
 from gpubench.report.axes import AXES, sizes
 from gpubench.report.cells import InputAxes, MeasurementRow, grouped, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
@@ -58,8 +58,11 @@ class StudyRun:
             return ""
         if len(old) == len(self.timed):
             return "Timed by older code than this version has."
-        names = formats.listing(dict.fromkeys(self.labels[cell.subject] for cell in old))
-        return f"Timed by older code than this version has: {names}."
+        names = dict.fromkeys(self.labels[cell.subject] for cell in old)
+        others = {self.labels[cell.subject] for cell in self.timed} - {*names}
+        if 0 < len(others) < len(names):
+            return f"Timed by older code than this version has: all but {listing(sorted(others))}."
+        return f"Timed by older code than this version has: {listing(names)}."
 
     @property
     def clock(self) -> str:

@@ -31,6 +31,7 @@ def timed(name: str, version: str | None, **changes: Any) -> dict[str, Any]:
         (("1.older", "1.older"), ALL_OLD),
         (("1.older", TODAY["counting-sort"]), f"{ALL_OLD[:-1]}: atomic-list."),
         ((None, TODAY["counting-sort"]), f"{ALL_OLD[:-1]}: atomic-list."),
+        (("1.older", "1.older", TODAY["bucket-sort"]), f"{ALL_OLD[:-1]}: all but bucket-sort."),
     ],
 )
 def test_what_older_code_timed_says_so(versions: tuple[str | None, ...], said: str) -> None:
