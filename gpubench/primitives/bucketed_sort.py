@@ -60,7 +60,7 @@ class Shape(NamedTuple):
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: positions, counts per cell, and counts of particles in no cell."""
+        """Shared memory of a block: positions, counts per cell and of particles in no cell."""
         return 16 * self.most + 4 * (self.width + 32)
 
     @property
