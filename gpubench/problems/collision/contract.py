@@ -17,7 +17,7 @@ class Collisions:
     """The pairs of triangles that intersect, in any order.
 
     pairs: int32, shape (at least counts[0], 2): a triangle of the first mesh, one of the second.
-    counts: int32, shape (2,): the number of pairs; candidates lost for lack of capacity.
+    counts: int32, shape (2,): the number of pairs; the number of candidates beyond capacity.
     """
 
     pairs: Any
@@ -47,5 +47,5 @@ class MeshCollision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the one task, with one kind of answer, of forms with given trees and of others."""
+        """Return the task and answer, by default the same for forms with given trees and others."""
         return "collide", None
