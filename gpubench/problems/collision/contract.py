@@ -47,5 +47,5 @@ class MeshCollision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task and answer, by default the same for forms with given trees and others."""
+        """Return one task for all forms, unless a subclass separates those that build trees."""
         return "collide", None

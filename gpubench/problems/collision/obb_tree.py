@@ -29,8 +29,8 @@ class ObbTree:
 
     boxes: float32, shape (2 n - 1, 3, 4): rows (x axis, half edge along it), (y axis, half edge),
         (centre, half edge along z = x cross y).
-    links: int32, shape (2 n - 1, 2): the first child (the second is the next node), and the bits of
-        the squared half diagonal as float32; for a leaf, -1 - triangle and the bits of -1.
+    links: int32, shape (2 n - 1, 2): the first child, followed by the second, and the bits of the
+        squared half diagonal as float32; for a leaf, -1 - triangle and the bits of -1.
     depth: levels below the root. triangles: float32, shape (n, 3, 3).
     """
 

@@ -222,9 +222,9 @@ class _Sample:
 class SampledNeighbourOracle:
     """NeighbourOracle for large inputs: checks samples exactly, and sums over all particles.
 
-    In regions around two corners of the box, the first and the last particle, and some random ones,
-    neighbours are compared with SciPy's in float64, for up to SAMPLES particles in each (fewer if
-    these have over SAMPLED_PAIRS neighbours). For all particles, the symmetry of pairs is checked:
+    Around two corners of the box, the first, the last, and some random particles, neighbours are
+    compared with SciPy's in float64, for up to SAMPLES particles per region (fewer if they have
+    over SAMPLED_PAIRS neighbours). For all particles, the symmetry of pairs is checked:
     counts add up to an even number, and randomly weighted sums over rows agree from both sides. If
     counts of two answers differ, some of these particles are recounted to decide which is wrong.
     """

@@ -53,7 +53,7 @@ def check_compacted(
         return f"records has shape {records.shape}, expected ({expected} or more, {words})"
     if records.dtype != np.float32:
         return f"records has type {records.dtype}, expected float32"
-    # As bits: a NaN keeps its payload, and -0.0 differs from 0.0.
+    # Compare bits: payloads of NaNs matter, and -0.0 differs from 0.0.
     found, wanted = (
         np.ascontiguousarray(rows).view(np.uint32) for rows in (records[:expected], kept)
     )
