@@ -16,8 +16,8 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 class BucketResort(CellListUpdate):
     """Unlinks the particles that are in the wrong bucket, and bucket sorts only those.
 
-    parts, threshold: in the form `host-loop`, the movers are sorted by partial update, in one part
-    per `threshold` movers, at most `parts`.
+    parts, threshold: the form `host-loop` sorts the movers by partial update, with a part for every
+    `threshold` movers, but at most `parts`.
     """
 
     name = "bucket-resort"

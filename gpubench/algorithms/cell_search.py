@@ -121,7 +121,7 @@ class CellSearch(NeighbourSearch):
     def move_to(self, state: int) -> None:
         cells, positions = self._cells, self._positions[state]
         assert isinstance(cells, CellListUpdate)
-        # The old ids are still needed: the new ones go to the other array.
+        # The update still needs the old ids: the new ids go to the other array.
         self._cell_of.reverse()
         self._ids.launch(positions, self._cell_of[0])
         cells.move_to(self._cell_of[0], positions)

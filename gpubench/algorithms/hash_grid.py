@@ -20,7 +20,7 @@ BLOCKS_PER_UNIT = 8  # for the kernel that finds the lowest cell coordinates
 
 
 class HashGrid(CellList):
-    """Hash the cell of each particle, sort by bucket, and record the bounds of each bucket.
+    """Hashes the cell of each particle, sorts by bucket, and records the bounds of each bucket.
 
     Only the cell size of the given grid matters: every finite position has a cell. Workloads use
     integer positions and hash the cells themselves; see gpubench/workloads/cell_workload.py.

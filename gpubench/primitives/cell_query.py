@@ -41,7 +41,7 @@ class CellQuery(Workspace):
     lists: whether neighbours are listed, in CSR (count, scan, fill). Lists are never truncated:
         `make_room` first counts the pairs.
     gathers: whether positions must first be gathered in the order of sorted cells.
-    half: whether only one particle of a pair finds it; in sorted cells, the first.
+    half: whether each pair is found once, by its first particle if cells are sorted.
     workspace_bytes: all memory allocated here.
     """
 

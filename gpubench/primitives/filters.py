@@ -25,7 +25,7 @@ MAX_WORDS = 64
 
 
 class Stream(NamedTuple):
-    """Records on the device, and the number of valid ones.
+    """Records on the device, and the number of valid records.
 
     records: 32-bit words, shape (capacity, words). size: int32, shape (1,).
     """

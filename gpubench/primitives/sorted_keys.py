@@ -22,7 +22,7 @@ class CellsOfSortedKeys:
         """Queue the conversion to the arrays of SortedCells.
 
         keys: uint64, shape (particles,), sorted; the cell in the upper half, the particle in the
-            lower one.
+            lower half.
         start, order, reordered: as in SortedCells. positions: float32, shape (particles, 4);
             unused, like reordered, unless it reorders.
         """

@@ -1,4 +1,4 @@
-"""Shrink inputs to the smallest one on which an algorithm is wrong."""
+"""Find the smallest input on which an algorithm is wrong."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def smallest_failure_of_a_piece(
 ) -> Smallest | None:
     """Find a piece of a large input on which an algorithm is still wrong, and shrink it.
 
-    Pieces of `particles` particles come first, then larger ones up to `largest`, with fewer runs:
-    some algorithms are only wrong with enough particles for them to use cells.
+    Pieces of `particles` particles come first, then larger pieces up to `largest`, in fewer runs:
+    some algorithms use cells, and are wrong, only if there are enough particles.
     Returns None if the algorithm is right on all of the PIECES of each size.
     """
     while particles <= largest:

@@ -1,4 +1,4 @@
-"""Parameter values: parsing, and checks of their range."""
+"""Parse parameter values, and check their range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
 
 
 def parse(name: str, text: str, kind: type[Value]) -> Value:
-    """Parse a value of type `kind`, that of the default; raise UserError for another type."""
+    """Parse a value as the default's type `kind`; raise UserError if it is of another type."""
     if kind is str:
         return text
     words = {int: "a whole number", float: "a finite number"}

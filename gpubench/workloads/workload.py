@@ -105,7 +105,7 @@ class Snapshot:
 
 
 class Workload(ABC):
-    """A simulation made for one device, one number of particles and one algorithm.
+    """A simulation for a given device, number of particles and algorithm.
 
     Making it allocates and compiles everything, and draws the initial state from the seed.
 
@@ -176,11 +176,11 @@ class Workload(ABC):
             for _, launch in self.phases():
                 launch()
 
-    def count_steps(self) -> None:  # noqa: B027  # not every one counts on the device
+    def count_steps(self) -> None:  # noqa: B027 # not every workload counts on the device
         """Update `step` from the device, where graph replays count steps."""
 
-    def poison(self) -> None:  # noqa: B027  # not every one has cells
-        """Queue clearing the cells and lists, so that forces can only come from rebuilt ones."""
+    def poison(self) -> None:  # noqa: B027 # not every workload has cells
+        """Queue clearing cells and lists, so that forces require the step to rebuild them."""
 
     def paint(self) -> None:
         """Queue drawing a picture on the device; raise NotImplementedError if unsupported."""

@@ -26,7 +26,7 @@ from gpubench.problems.cells.contract import (
 )
 from gpubench.problems.particles.inputs import ParticleSet
 
-FEW_LISTS = 64  # with fewer lists, following them one by one is faster than a NumPy step for all
+FEW_LISTS = 64  # fewer lists are followed one by one, which is then faster than NumPy
 
 
 def check_cell_ids(expected: NDArray[np.int32], found: Ints) -> str | None:

@@ -1,4 +1,4 @@
-"""The axes of pairs of meshes that may collide."""
+"""The input axes of pairs of meshes that may collide."""
 
 from __future__ import annotations
 

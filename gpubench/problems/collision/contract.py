@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Collisions:
     """The pairs of triangles that intersect, in any order.
 
-    pairs: int32, shape (at least counts[0], 2): a triangle of the first mesh, one of the second.
+    pairs: int32, shape (at least counts[0], 2): triangles of the first and the second mesh.
     counts: int32, shape (2,): the number of pairs; the number of candidates beyond capacity.
     """
 

@@ -1,4 +1,4 @@
-"""Two rigid triangle meshes that may collide: random shapes and poses, or given ones."""
+"""Two rigid triangle meshes that may collide: random or given shapes and poses."""
 
 from __future__ import annotations
 

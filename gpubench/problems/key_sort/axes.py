@@ -1,4 +1,4 @@
-"""The axes of keys to be sorted."""
+"""The input axes of keys to be sorted."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class KeySort(Algorithm):
 
     The input is left unchanged. A `stable` form keeps the values of equal keys in order.
 
-    size: number of keys. key_type: one of KEY_TYPES. value_bytes: one of VALUE_BYTES.
+    size: the number of keys. key_type, value_bytes: an item of KEY_TYPES, of VALUE_BYTES.
     bits: the number of significant low bits of the keys; the others are zero. segments: the number
     of segments to sort separately, or None to sort all keys together. longest: the length of the
     longest segment. was_sorted: whether the input includes the sorted keys before the change.

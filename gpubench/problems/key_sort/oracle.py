@@ -56,7 +56,7 @@ def check_sorted_keys(
     equal_zeros: bool = False,
     segment: NDArray[np.int64] | None = None,
 ) -> str | None:
-    """Compare sorted keys and values with those of a stable sort.
+    """Compare sorted keys and values with the result of a stable sort.
 
     segment: the segment of each position, if keys were sorted in segments.
     """

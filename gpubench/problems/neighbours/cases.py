@@ -57,7 +57,7 @@ def _across_three_cells() -> ParticleSet:
 
 def _query_own() -> list[Case]:
     stretched = Grid((6, 6, 6), (0.0, 0.0, 0.0), (6.0, 9.0, 12.0), PERIODIC)
-    pair = [[1.0, 1.5, 1.5], [2.0, 1.5, 1.5]]  # one cutoff apart: not neighbours
+    pair = [[1.0, 1.5, 1.5], [2.0, 1.5, 1.5]]  # at the cutoff, so not neighbours
     nearer = [[1.0, 1.5, 1.5], [2.0 - 2**-20, 1.5, 1.5]]
     across = [[0.25, 2.0, 2.0], [3.75, 2.0, 2.0], [3.25, 2.0, 2.0]]
     return [

@@ -50,7 +50,7 @@ class NeighbourQueryOracle(Oracle):
 
 
 class NeighbourSearchOracle(Oracle):
-    """Check searches from positions to neighbours; see `contracts.NeighbourSearch`."""
+    """Check searches that start from positions; see `NeighbourSearch`."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         *before, newest = inputs.history

@@ -18,7 +18,7 @@ from gpubench.problems.neighbours.rows import check_no_self, check_rows, row_sum
 FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
 # For larger inputs: the number of regions, and the maximum particles and pairs in each.
 REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
-RECOUNTED = 8  # maximum of particles recounted, whose counts differ in two answers
+RECOUNTED = 8  # maximum particles recounted if two answers differ
 MOST_RIGHT = 4  # correct lists whose row sums are kept for comparison
 
 
@@ -105,7 +105,7 @@ class NeighbourOracle:
         if (k := first_true(row == column)) is not None:
             return f"particle {row[k]} is listed as its own neighbour"
 
-        # A pair (i, j) as one number, i * n + j, so that sets of pairs are sorted arrays.
+        # Code pairs (i, j) as numbers i * n + j, so that sets of pairs are sorted arrays.
         found = np.sort(row * n + column)
         if (k := first_true(found[1:] == found[:-1])) is not None:
             i, j = divmod(int(found[k]), n)
@@ -305,7 +305,7 @@ class SampledNeighbourOracle:
     def _neighbours_of(
         self, queries: NDArray[np.intp], near: NDArray[np.intp], tree: cKDTree
     ) -> _Sample:
-        """Find the neighbours of some particles among nearby ones, given their tree."""
+        """Find the neighbours of some particles among nearby candidates, given as a tree."""
         reach, n = self.cutoff + self.tolerance, self.particles
         boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
         asked = _in_box(self._positions[queries], self._grid)

@@ -19,7 +19,7 @@ COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
 
 
 def forms_for(task: str, forms: Mapping[str, Form], backend: str) -> list[str]:
-    """Return those of the forms of a search that do a task and run on a back end."""
+    """Return the forms that do a task and run on a back end."""
     others = BACKENDS - {backend}
     return [
         name for name, form in forms.items() if task_of(name) == task and not form.requires & others

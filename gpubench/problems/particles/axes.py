@@ -1,4 +1,4 @@
-"""The axes of particles in cells."""
+"""The input axes of particles in cells."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class Particles(Recipe):
     """Particles in the cells of a grid; if they moved, also their state before the move.
 
     moved: the number of particles that changed cells; None if none did, or if `destination` is
-        "step", where the random steps decide.
+        "step", since random steps determine the number.
     moved_fraction: replaces `moved` by a fraction of the particles, in sweeps over their number;
         the constructor converts it and sets it to None.
-    destination: where particles moved, see inputs.move; None if none did.
+    destination: where particles moved, see inputs.move; None if nothing moved.
     """
 
     kind, size_axis, named_by = "particles", "particles", "particles"

@@ -153,7 +153,7 @@ def _far_away(*places: tuple[float, float, float], cell: float = 1.0) -> Particl
 
 
 def _with_one_far_away(distance: float) -> ParticleSet:
-    """Draw particles around the origin, and one far away that extends the world."""
+    """Draw particles around the origin, and a far particle that extends the world."""
     near = np.random.default_rng(9).uniform(-3, 3, (500, 3))
     return _anywhere([*near, [distance, 0.5, -distance]])
 
@@ -187,7 +187,7 @@ def unbounded_cases() -> list[Case]:
     last = 2.0**22 + np.array([-1, -0.5, 0, 0.5, 2, 2.0**40])
     tiny, huge = float(np.finfo(np.float32).smallest_subnormal), float(np.finfo(np.float32).max)
     ends = [-huge, -1e30, -1e-30, -tiny, -0.0, 0.0, tiny, 1e-30, 1e30, huge]
-    pair = [[-0.25, -0.5, -0.5], [0.75, -0.5, -0.5]]  # one cutoff apart: not neighbours
+    pair = [[-0.25, -0.5, -0.5], [0.75, -0.5, -0.5]]  # at the cutoff, so not neighbours
     nearer = [[-0.25, -0.5, -0.5], [0.75 - 2**-20, -0.5, -0.5]]
     return [
         Case("mirror images", partial(make, 2000, centred, "symmetric")),

@@ -156,8 +156,8 @@ def make(
 ) -> ParticleSet:
     """Draw a particle set.
 
-    Distributions: `uniform`; `lattice`, a jittered lattice with equal numbers per cell (within
-    one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
+    Distributions: `uniform`; `lattice`, a jittered lattice with equal numbers per cell (+- 1);
+    `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
     `symmetric`, uniform in one octant of the box and mirrored at its three mid-planes;
     `free-surface`, a fluid that fills the box along z to 40 % of its height, with waves of 5 % of
     the height, and 1 % of the particles as spray above it, both of uniform density; `coincident`,
@@ -199,7 +199,7 @@ def move(before: ParticleSet, moved: int | None, destination: str, seed: int = 0
     check_move(before.particles, before.grid, moved, destination)
     if seed < 0:
         raise UserError(f"a seed is a whole number from 0 on, not {seed}")
-    rng = np.random.default_rng((seed, 1))  # a stream other than that of `make`
+    rng = np.random.default_rng((seed, 1))  # another stream than in `make`
     positions = before.positions.copy()
     if moved is None:
         take_step(rng, positions, before.grid)

@@ -1,4 +1,4 @@
-"""The axes of matrices of 1x3 blocks."""
+"""The input axes of matrices of 1x3 blocks."""
 
 from __future__ import annotations
 

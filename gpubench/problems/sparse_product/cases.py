@@ -195,7 +195,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[MatrixSet]:
-    """Yield matrices of few particles: nothing that is compiled depends on their number."""
+    """Yield matrices of few particles, since compiled kernels do not depend on the number."""
     for cells in ((3, 4, 5), (64, 64, 64)):
         grid = Grid(cells, (0.0,) * 3, (float(cells[0]), float(cells[1]), float(cells[2])))
         yield of_particles(make(1000, grid, "one-cell"))

@@ -96,7 +96,7 @@ def of_rows(given: BlockRows, antisymmetric: bool = False, seed: int = 0) -> Mat
 
 
 def _vectors(rows: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    rng = np.random.default_rng((seed, 2))  # a stream other than that of positions
+    rng = np.random.default_rng((seed, 2))  # another stream than for positions
     vector = np.zeros((rows, 4), np.float32)
     vector[:, :3] = rng.uniform(-1, 1, (rows, 3))
     return vector, rng.uniform(-1, 1, rows).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The axes of a stream of records."""
+"""The input axes of streams of records."""
 
 from __future__ import annotations
 

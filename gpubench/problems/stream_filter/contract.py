@@ -21,7 +21,7 @@ class Compacted:
     records: float32, shape (at least count[0], words); its first count[0] rows are the kept
         records, bit for bit; the rows after them are undefined.
     count: int32, shape (1,).
-    rest, rest_count: likewise for the null records, or None if the form drops them.
+    rest, rest_count: the null records and their count, or None if the form drops them.
     """
 
     records: Any

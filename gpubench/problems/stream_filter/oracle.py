@@ -42,7 +42,7 @@ def check_compacted(
 
     kept: float32, shape (kept, words), the expected records in order. records: float32, shape (at
     least kept, words); further rows are ignored.
-    count: int32, shape (1,). stable: whether the order must be that of `kept`.
+    count: int32, shape (1,). stable: whether records must be in the order of `kept`.
     """
     expected, words = kept.shape
     if problem := check_array("count", count, (1,), np.int32):

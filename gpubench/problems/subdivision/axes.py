@@ -1,4 +1,4 @@
-"""The axes of meshes to subdivide."""
+"""The input axes of meshes to subdivide."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Surfaces(Recipe):
 
     @property
     def device_bytes(self) -> int:
-        """The bytes of the last level's corners, and of the level before, neighbourhoods included."""
+        """The bytes of the last level's corners, and of the level before with neighbourhoods."""
         return int(self.faces * 4**self.depth * (48 + 192 // 4))
 
 

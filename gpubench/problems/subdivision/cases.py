@@ -64,5 +64,5 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[LoopMesh]:
-    """Yield a mesh: nothing that is compiled depends on its size."""
+    """Yield one mesh, since compiled kernels do not depend on the size."""
     yield make_loop_mesh("icosphere", 20, 2)
