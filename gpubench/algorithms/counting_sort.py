@@ -22,12 +22,12 @@ MANY = 2**20
 
 
 class CountingSort(CellList):
-    """Histogram with rank, scan, scatter.
+    """Histogram with ranks, scan, scatter.
 
-    levels: in the form `gather`, 2 first sorts into buckets of cells, and computes cell ids from
-        the positions; 0 chooses 2 where it is faster: on a GPU, if particles fill half its cache.
-        In `gather` and `reorder`, 0 also lets a single level compute the cell ids, which saves a
-        launch; `reorder` sorts few particles in one launch.
+    levels: 1, or 2 in the form `gather`, which first sorts into buckets of cells, and computes cell
+        ids itself. 0 chooses 2 if it is faster: on a GPU, if particles fill half its cache. Else 0
+        lets the single level compute cell ids in `gather` and `reorder`, which saves a launch;
+        `reorder` then sorts few particles in one launch.
     """
 
     name = "counting-sort"

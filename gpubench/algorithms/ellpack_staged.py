@@ -82,7 +82,7 @@ def stretches_of(inputs: MatrixSet, places: int) -> NDArray[np.int32]:
     """Return the stretches of rows that each thread block stages.
 
     places: the maximum total length of the stretches of a block.
-    Returns int32, shape (blocks, STRETCHES, 4): first row, length, its place when staged, and 0.
+    Returns int32, shape (blocks, STRETCHES, 4): first row, length, place in shared memory, 0.
     """
     first = np.arange(0, max(1, inputs.rows), BLOCK)
     found = np.zeros((len(first), STRETCHES, 4), np.int32)

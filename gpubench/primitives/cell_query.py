@@ -23,7 +23,7 @@ LIST_BLOCK = 128  # smaller than BLOCK, since listing stages neighbours in share
 GROUP_BLOCK = 256
 STEP, LIST_STEP = 2, 4  # candidates loaded at once
 ROUNDINGS = 8  # of the largest coordinate: the error bound of the distance to a cell
-ROWS = 9  # of cells searched per particle
+ROWS = 9  # rows of cells searched per particle
 MOST_WORDS = 10  # words of bits per row of cells that fit in a block's shared memory
 # Few particles do not fill a GPU with one thread each: several threads share a particle. The keys
 # are minimum neighbours per particle; the values are the largest number of particles that counts as

@@ -13,7 +13,7 @@ class SharedSort:
     """Counting sort of particles by cell in shared memory (shared_counting_sort.cu).
 
     grid: the cells of the positions, at most `most_cells`; at most `most` particles.
-    block, blocks: threads per block, and number of blocks, each of which writes a part.
+    block, blocks: threads per block, and number of blocks, each writing part of the output.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all memory allocated here.
     """

@@ -24,7 +24,7 @@ class CellsOfSortedKeys:
         keys: uint64, shape (particles,), sorted; the cell in the upper half, the particle in the
             lower half.
         start, order, reordered: as in SortedCells. positions: float32, shape (particles, 4);
-            unused, like reordered, unless it reorders.
+            these two are unused if made without reordering.
         """
         n, cells, blocks = self._particles, self._cells, self._device.blocks
         self._search(blocks(cells + 1, BLOCK), BLOCK, keys, start, cells, n)

@@ -102,7 +102,7 @@ class WorkloadStep(Algorithm):
 
     @property
     def answer(self) -> Any:
-        """Raise NotImplementedError: `check` compares states of the workload instead."""
+        """Raise NotImplementedError: `check` compares the workload's states instead."""
         raise NotImplementedError("a step has no answer of its own")
 
     def poison(self) -> None:

@@ -47,5 +47,5 @@ class MeshCollision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return one task for all forms, unless a subclass separates those that build trees."""
+        """Return one task for all forms; subclasses may distinguish forms that build trees."""
         return "collide", None

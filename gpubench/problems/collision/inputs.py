@@ -81,8 +81,8 @@ def mesh_pair(
 ) -> MeshPair:
     """Validate two meshes, of shape (n, 3, 3), and a pose, see MeshPair.
 
-    Raises UserError for other shapes, no or too many triangles, non-finite values, a pose without a
-    rotation, and degenerate triangles.
+    Raises UserError for other shapes, no or too many triangles, non-finite values, a pose whose
+    matrix is not a rotation, and degenerate triangles.
     """
     meshes = []
     for name, given in (("first", first), ("second", second)):

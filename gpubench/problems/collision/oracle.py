@@ -27,8 +27,8 @@ CHUNK = 2**15  # pairs of triangles at once
 def separations(first: Floats, second: Floats) -> Floats:
     """Return the distance of each pair of triangles along the axis of largest separation.
 
-    first, second: float64, shape (n, 3 corners, 3). Axes: both normals, the crosses of edges, and
-    of each edge with its triangle's normal; all normalized. Below zero the triangles intersect.
+    first, second: float64, shape (n, 3 corners, 3). Axes (normalized): both normals, and cross
+    products of edges with edges and with their own normal. Negative if the triangles intersect.
     """
     origin = first[:, :1]
     points = np.concatenate((first - origin, second - origin), axis=1)

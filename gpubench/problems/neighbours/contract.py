@@ -72,7 +72,7 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task; the answer is None, but for `build` the kind of structure."""
+        """Return the task, and for `build` the kind of structure, else None."""
         task = task_of(form)
         return task, cls.structure() if task == "build" else None
 

@@ -30,7 +30,7 @@ class PairNoise(Algorithm):
     The number depends on both ids, the step and the key, and is symmetric in the ids. One launch
     draws it for each pair in `launches` successive steps; the reported time is per step.
 
-    generator: the name in `physics.noise.GENERATORS` of the reference, bit for bit the same.
+    generator: the name of the bitwise equal reference in `physics.noise.GENERATORS`.
     """
 
     family: ClassVar[str] = "pair-noise"

@@ -16,7 +16,7 @@ from gpubench.problems.subdivision.axes import Surfaces, check_faces
 
 Faces = NDArray[np.int64]
 
-JITTER = 0.05  # random factor of the distance from the centre, or of the tube's radius
+JITTER = 0.05  # maximum relative change of the distance from the centre, or of the tube's radius
 TUBE = 0.4  # radius of a torus's tube; the radius of its ring is 1
 FOCAL_PIXELS, EYE = 1000.0, 3.0
 # By valence of A: which of the ring x0 = B, x1, ..., C around A are stored as AB, AAB, AAC, AC.
