@@ -16,7 +16,7 @@ from gpubench.problems.cells.contract import CellList, SortedCells
 
 BLOCK = 256
 ITEMS = 4
-# Items per thread if positions are sorted too and MANY particles fill the GPU.
+# Items per thread if positions are sorted too, for at least MANY particles.
 ITEMS_OF_MANY = 8
 MANY = 2**20
 

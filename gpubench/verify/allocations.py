@@ -14,7 +14,7 @@ from gpubench.core.poison import FLOATS
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
-# Small enough, with ROOM behind each array, that its use as an index does not crash.
+# Used as an index, this stays within an array and the ROOM behind it, so nothing crashes.
 INTEGER = 3
 ROOM = 2**20  # items
 

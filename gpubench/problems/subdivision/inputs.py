@@ -217,7 +217,7 @@ def _icosahedron() -> tuple[NDArray[Any], Faces]:
 
 
 def _flipped(points: NDArray[Any], faces: Faces, rng: np.random.Generator) -> Faces:
-    """Flip random edges unless a valence leaves 3 to 6 or the new edge spans the mesh."""
+    """Flip random edges unless a valence would leave 3 to 6, or an edge would span the mesh."""
     third = {(int(f[i]), int(f[i - 2])): int(f[i - 1]) for f in faces for i in range(3)}
     for _ in range(4 * len(faces)):
         edges = sorted(third)
