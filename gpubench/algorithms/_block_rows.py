@@ -1,4 +1,4 @@
-"""Base of products with matrices of 1x3 blocks: the source of the matrix, and its arrays."""
+"""Base class of products with matrices of 1x3 blocks: the input, and the arrays of the matrix."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def forms(*layouts: str, tasks: tuple[str, ...] = tuple(TASK_WORDS)) -> dict[str
 
 
 class Source:
-    """The data to assemble a matrix from, on the device: CSR columns, and blocks or positions.
+    """The input from which a matrix is assembled, on the device.
 
-    arrays: offsets, int64, (rows + 1,); columns, int32; positions or given blocks, float32, (n, 4);
-        the given diagonal; whether blocks are given; 1 / cutoff: the kernels' arguments, in order.
-    lengths: int32, shape (rows,), on the host.
+    arrays: kernel arguments, in order: CSR offsets, int64, (rows + 1,); columns, int32; positions
+        or blocks, float32, (n, 4); diagonal; whether blocks are given; 1 / cutoff.
+    lengths: int32, shape (rows,), the number of blocks of each row, on the host.
     """
 
     def __init__(self, device: Device, inputs: MatrixSet) -> None:
@@ -68,18 +68,18 @@ class Source:
 
 
 def _padded(blocks: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return blocks with a fourth component of NaN, which kernels must not read."""
+    """Return blocks padded with a fourth component, NaN, which kernels must not read."""
     packed = np.full((len(blocks), 4), np.nan, np.float32)
     packed[:, :3] = blocks
     return packed
 
 
 class BlockRowsProduct(SparseProduct):
-    """A layout of block rows with its assembly and products.
+    """Base class of matrix layouts: assembles a matrix of block rows and multiplies by it.
 
     unroll: the number of blocks a thread loads before it uses the first.
-    file: the kernel file. places: capacity in blocks. start: see `Assembled`.
-    order: int32, shape (rows,), the rows in the order of the layout, if it permutes them.
+    file: the kernel file. places: the capacity in blocks. start: see `Assembled`.
+    order: int32, shape (rows,), the rows in layout order, if the layout permutes them.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"unroll": 4}
@@ -142,11 +142,11 @@ class BlockRowsProduct(SparseProduct):
 
     @abstractmethod
     def make_room(self, lengths: NDArray[np.int32]) -> None:
-        """Set `places`, `start` and all else that depends on the row lengths, on the host."""
+        """Set `places`, `start` and all other values derived from the row lengths, on the host."""
 
     @abstractmethod
     def find_start(self, offsets: Any) -> None:
-        """Queue the computation of `start`; offsets: int64, shape (rows + 1,), of the list."""
+        """Queue the computation of `start` from the list's offsets, int64, shape (rows + 1,)."""
 
     def assemble(self) -> None:
         """Queue the assembly of the loaded input."""
@@ -159,14 +159,14 @@ class BlockRowsProduct(SparseProduct):
         )  # fmt: skip
 
     def launch(self) -> None:
-        """Do the task."""
+        """Assemble the matrix or multiply by it, depending on the task."""
         if self.task == "assemble":
             self.assemble()
         else:
             self.multiply()
 
     def multiply(self) -> None:
-        """Queue the product, or the transposed one."""
+        """Queue the product with the matrix or with its transpose."""
         self._multiply(
             self._multiply_blocks, BLOCK, self.lengths, self.start, self.columns, self.blocks,
             np.int64(self.places), self.diagonal, self.rows, self.width,
@@ -188,7 +188,7 @@ class BlockRowsProduct(SparseProduct):
         )  # fmt: skip
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return the number of off-diagonal blocks, the longest row, and places per block."""
+        """Return the number of off-diagonal blocks, the longest row's length, and the padding."""
         padded = {"places_per_block": self.places / self._entries} if self._entries else {}
         return {"blocks": self._entries, "longest_row": self._longest, **padded}
 
@@ -197,9 +197,9 @@ class BlockRowsProduct(SparseProduct):
         return 4 * self.rows
 
     def traffic_bytes(self) -> int:
-        # A float4 is moved whole, though its w is never read.
+        # Loading a float4 moves all 16 bytes, even though w is unused.
         block = 12 if self._planes else 16
         matrix = self._entries * (4 + block) + self.rows * block + self.start_bytes()
         if self.task == "assemble":  # offsets, positions and neighbours read
             return matrix + self.rows * (8 + 16) + 4 * self._entries
-        return matrix + self.rows * (16 + 4)  # a 3-vector and a number: one read, one written
+        return matrix + self.rows * (16 + 4)  # read a 3-vector, write a number; or the reverse

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Cycles:
-    """The cycle that each of n elements ends in.
+    """The cycles of a map, and the cycle that each of n elements reaches.
 
     successor: int64, shape (n,), the image of each element.
-    cycle_of: int64, shape (n,), the number of the cycle it ends in.
+    cycle_of: int64, shape (n,), the index of the cycle that each element reaches.
     lengths: int64, shape (cycles,), the length of each cycle.
     """
 
@@ -34,8 +34,8 @@ class Cycles:
 def cycles(successor: NDArray[np.int64]) -> Cycles:
     """Find the cycles of a map of 0 to n - 1 into itself, in O(n log n)."""
     n = len(successor)
-    # After n steps or more every element is on its cycle; repeated squaring applies the map 2^k
-    # times. A cycle is named by its smallest element.
+    # After n steps every element is on its cycle; repeated squaring applies the map 2^k > n times.
+    # A cycle is identified by its smallest element.
     end, least = successor, np.minimum(np.arange(n), successor)
     for _ in range(n.bit_length()):
         least = np.minimum(least, least[end])

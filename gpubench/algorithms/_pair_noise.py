@@ -1,4 +1,4 @@
-"""Base of the pair noise generators: their kernel, and statistics of their numbers."""
+"""Base class of the pair noise generators, and statistics of random numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCK = 256
 
 
 class DrawnNoise(PairNoise):
-    """Noise by the kernel of kernels/pair_noise.cu."""
+    """Noise drawn by the kernel in kernels/pair_noise.cu."""
 
     def prepare(self) -> None:
         self._values = self.allocate((self.launches, self.pairs), "float32")
@@ -36,7 +36,7 @@ class DrawnNoise(PairNoise):
         return Noise(self._values)
 
     def traffic_bytes(self) -> int:
-        # Both ids read once per launch, each number written.
+        # For each pair, a launch reads both ids once and writes a number per step.
         return (8 + 4 * self.launches) * self.pairs // self.launches
 
     def outcome(self) -> dict[str, int | float | str]:
@@ -44,13 +44,13 @@ class DrawnNoise(PairNoise):
 
 
 def moments(values: NDArray[np.float32]) -> dict[str, int | float | str]:
-    """Return statistics of numbers in [-1, 1], scaled so that uniform ones have variance 1.
+    """Return statistics of numbers in [-1, 1], scaled so that the uniform variance is 1.
 
     values: shape (steps, pairs).
-    Returned: the mean; the variance minus 1; the mean product of a pair's numbers in successive
-    steps, and of successive pairs in a step; the standard error of these means for independent
-    numbers, 1 / sqrt(numbers); the count of numbers, and of distinct ones. Empty if there are no
-    products to average.
+    Returns the mean; the variance minus 1; the correlation between successive steps of a pair, and
+    between successive pairs in a step; the standard error of the mean and the correlations if the
+    numbers are independent, 1 / sqrt(count); the count of numbers, and of distinct numbers. Empty
+    for a single step or pair.
     """
     steps, pairs = values.shape
     if steps < 2 or pairs < 2:

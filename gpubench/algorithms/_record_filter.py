@@ -1,4 +1,4 @@
-"""Base of the stream filters: a chained filter for each form, and its output arrays."""
+"""Base class of the stream filters: each form runs a filter of primitives/filters.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOTH = "both-halves"
 
 
 def both_halves(how: type[ChainedFilter]) -> Form:
-    """Return the form that also keeps the null records, in order if the filter is stable."""
+    """Return a form that also outputs the null records, in order if the filter is stable."""
     order = "both in order (a stable partition)" if how.stable else "orders are lost"
     return Form(
         f"records and nulls, apart; {order}", requires=how.requires, stable=how.stable, halves=2
@@ -24,7 +24,7 @@ def both_halves(how: type[ChainedFilter]) -> Form:
 
 
 class RecordFilter(StreamFilter):
-    """A stream filter whose forms are chained filters, for streams of a fixed length.
+    """A stream filter for streams of a fixed length; each form runs one chained filter.
 
     filters: the chained filter of each form.
     """
@@ -75,6 +75,6 @@ class RecordFilter(StreamFilter):
         return self.size * (4 if self._by_predicate else self.record_bytes)
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of reading every record once and writing those that are kept."""
+        """Return the bytes of reading every record once and writing the kept records."""
         records = self.size + self._kept_records()
         return records * self.record_bytes + self._by_predicate * 4 * self.size

@@ -1,4 +1,4 @@
-"""Linked lists in one pass with an atomic exchange on the head."""
+"""Builds linked lists in one pass, with an atomic exchange of the list head per particle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLOCK = 256
 
 
 class AtomicList(CellList):
-    """The bucket sort of 2008, simplified by atomic operations."""
+    """The bucket sort of rozen2008, simplified by atomic operations."""
 
     name = "atomic-list"
     summary = "one pass: each particle exchanges itself with the head of its cell's list"
@@ -38,5 +38,5 @@ class AtomicList(CellList):
         return LinkedCells(self._head, self._next)
 
     def traffic_bytes(self) -> int:
-        # Read the cell, exchange the head (8 bytes), write the link; fill the heads.
+        # A particle reads its cell, exchanges a head (8 bytes), writes a link; heads are filled.
         return 16 * self.particles + 4 * self.grid.count

@@ -1,4 +1,4 @@
-"""Re-sort of linked lists with atomics."""
+"""Updates linked lists with atomics after particles moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCKS_PER_UNIT = 8  # for launches whose item count only the device knows
 
 
 class AtomicResort(CellListUpdate):
-    """The re-sort of 2008 with atomics: only lists that lost a particle are traversed."""
+    """The re-sort of rozen2008 with atomics; it traverses only lists that lost a particle."""
 
     name = "atomic-resort"
     replaces = "atomic-list"
@@ -65,6 +65,6 @@ class AtomicResort(CellListUpdate):
         return {"movers": int(moved), "lists_mended": int(touched)}
 
     def traffic_bytes(self) -> int:
-        # Old and new cells; for each mover its entry, cell, head and link.
+        # Old and new cells are read; a mover accesses its entry, cell, head and link (32 bytes).
         moved = int(self.device.download(self._counts)[0])
         return 8 * self.particles + 32 * moved

@@ -13,7 +13,7 @@ from gpubench.problems.key_sort.contract import KeySort
 
 
 class WordSort(KeySort):
-    """Base of sorts of 64-bit words (key high, index low) that gather the values at the end."""
+    """Base class: sorts 64-bit words (key high, index low), then gathers the values."""
 
     key_types: ClassVar[tuple[str, ...]] = ("uint32", "int32", "float32")
 
@@ -55,7 +55,7 @@ class BitonicSort(WordSort):
 
 
 class AdaptiveBitonicSort(WordSort):
-    """Merges of bitonic trees, or of runs split by binary search: O(n log n) comparisons."""
+    """Merges bitonic trees, or runs split by binary search, in O(n log n) comparisons."""
 
     name = "adaptive-bitonic-sort"
     summary = "adaptive bitonic sort of (key, index), then a gather of the values"

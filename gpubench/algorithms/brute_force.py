@@ -16,7 +16,7 @@ BLOCK = 256
 
 
 class BruteForce(NeighbourSearch):
-    """All pairs, without any data structure: the baseline of all other searches."""
+    """Tests all pairs without any data structure: the baseline of all other searches."""
 
     name = "brute-force"
     summary = "all pairs, in tiles that a block shares"
@@ -37,7 +37,7 @@ class BruteForce(NeighbourSearch):
         self._positions = self.device.upload(inputs.positions)
 
     def launch(self) -> None:
-        """Count."""
+        """Queue the count of all neighbours."""
         if self.particles:
             self._kernel(
                 self.device.blocks(self.particles, BLOCK), BLOCK, self._positions, self._grid,
@@ -48,5 +48,5 @@ class BruteForce(NeighbourSearch):
         return Neighbours(self._counts)
 
     def traffic_bytes(self) -> int:
-        # Each position once, assuming that tiles stay in the caches.
+        # Each position is read from memory once, assuming that tiles stay in the caches.
         return (16 + 4) * self.particles

@@ -1,4 +1,4 @@
-"""Re-sort of the bucket sort's lists (rozen2008, section 2.2)."""
+"""Updates the bucket sort's lists after particles moved (rozen2008, section 2.2)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 
 class BucketResort(CellListUpdate):
-    """Unlink the particles that are in the wrong bucket, and bucket sort only those.
+    """Unlinks the particles that are in the wrong bucket, and bucket sorts only those.
 
-    parts, threshold: partial update of the host loop, adapted to the number of movers: one part per
-    `threshold` movers, at most `parts`.
+    parts, threshold: the form `host-loop` sorts the movers by partial update, with a part for every
+    `threshold` movers, but at most `parts`.
     """
 
     name = "bucket-resort"
@@ -110,8 +110,8 @@ class BucketResort(CellListUpdate):
 
     def traffic_bytes(self) -> int | None:
         if self.form == "host-loop":
-            # The scan: heads, links, cells; then the indices of the movers, then the rounds.
+            # The scan of heads, links and cells; the indices of the movers; the rounds.
             scan = 4 * self.grid.count + 8 * self.particles
             return scan + 8 * self.particles + self._rounds.traffic_bytes
-        # Old and new cells; for each drawn element the head written and read, and its list.
+        # Old and new cells are read; drawn elements write and read heads, and are kept in a list.
         return 8 * self.particles + 24 * int(self.device.download(self._control)[4])

@@ -13,20 +13,20 @@ from gpubench.problems.cells.contract import CellList, LinkedCells
 
 BLOCK = 256
 RESIDENT_THREADS = 1024
-CONTROL = 10  # int32 words for the barrier and the report of the resident blocks
+CONTROL = 10  # int32 words for the barrier and the statistics of the resident blocks
 MAX_SLOTS = 8  # elements per resident thread, kept in registers
 MAX_PARTS = 64  # one bit per part in the kernels' mask
 
 
 class HostRounds:
-    """Lines 4 to 17 of Listing 1, looping on the host, over elements split into equal parts.
+    """The loop of Listing 1 (lines 4 to 17), run by the host over equal parts of the elements.
 
-    Each round scatters the active parts, reads back the number of unvisited elements each of them
-    drew (the paper's occlusion queries), and links. One part is the listing itself; more are the
-    partial update of section 2.1: a part becomes active in the round after its predecessor drew
-    fewer unvisited elements than the threshold, and inactive once it draws none.
+    A round draws (scatters) the unvisited elements of the active parts, reads back the number drawn
+    by each part (the paper's occlusion queries), and links them. One part is Listing 1 itself; more
+    are the partial update of section 2.1: a part becomes active in the round after its predecessor
+    drew fewer elements than the threshold, and inactive once it draws none.
 
-    rounds, drawn, traffic_bytes: of the last `run`; drawn is summed over all its rounds.
+    rounds, drawn, traffic_bytes: statistics of the last `run`, summed over all its rounds.
     """
 
     def __init__(self, owner: CellList, max_parts: int) -> None:
@@ -51,7 +51,7 @@ class HostRounds:
     ) -> None:
         """Sort the unvisited elements into their lists.
 
-        into_lists: whether lists may already exist, to which new elements must be linked.
+        into_lists: whether elements are added to lists that may already exist.
         """
         device = self._device
         part_size = max(1, -(-self._elements // parts))
@@ -74,8 +74,8 @@ class HostRounds:
                 np.uint64(active), *sizes,
             )  # fmt: skip
             drawn = device.download(self._drawn_by_part)
-            # A visited flag per active element; for each drawn one the cell twice, the head written
-            # and read, the link or flag written.
+            # Each active element reads a visited flag; each drawn element reads its cell twice,
+            # writes and reads a head, and writes a link or flag.
             self.traffic_bytes += 4 * active.bit_count() * part_size + 20 * int(drawn.sum())
             self.drawn += int(drawn.sum())
             drew = sum(1 << part for part in range(parts) if drawn[part] > 0)
@@ -90,7 +90,7 @@ class HostRounds:
 
 
 class HostLoop(CellList):
-    """Listing 1 with the loop on the host, with partial update if there are several parts."""
+    """Listing 1 with its loop on the host; with several parts, the partial update."""
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 1, "threshold": 1}
 
@@ -122,12 +122,12 @@ class HostLoop(CellList):
         return {"rounds": self._rounds.rounds}
 
     def traffic_bytes(self) -> int | None:
-        # The fills, then the rounds.
+        # Filling the arrays, then the rounds.
         return 4 * self.grid.count + 8 * self.particles + self._rounds.traffic_bytes
 
 
 class BucketSort(HostLoop):
-    """Listing 1, and the same algorithm with its loop on the device."""
+    """Listing 1, with its loop on the host or on the device."""
 
     name = "bucket-sort"
     summary = "iterative bucket sort: scatter to heads, link, repeat until nothing is left"
@@ -151,7 +151,7 @@ class BucketSort(HostLoop):
         self._heads = self._state[CONTROL:]
         self._head = self._heads[: grid.count]
         self._next = self.allocate(particles, "int32")
-        # Elements per thread: kept in registers if few enough.
+        # Elements per thread, kept in registers; 0 if they do not fit there.
         slots = max(1, -(-particles // (device.compute_units * RESIDENT_THREADS)))
         if slots > MAX_SLOTS:
             slots = 0
@@ -182,13 +182,13 @@ class BucketSort(HostLoop):
     def traffic_bytes(self) -> int | None:
         if self.form == "host-loop":
             return super().traffic_bytes()
-        # Heads filled and finalised; the cell read and the link written once; for drawn elements
-        # the head written and read, and their list too where they are not kept in registers.
+        # Heads are filled and finalised; cells read and links written once; each drawn element
+        # writes and reads a head, and a list of elements unless these are kept in registers.
         listed = 16 if self._unvisited.shape[0] else 0
         fixed = 16 * self.grid.count + 8 * self.particles
         return fixed + (8 + listed) * self._report()[1]
 
     def _report(self) -> tuple[int, int]:
-        """Return the number of rounds of the last build, and the elements drawn in total."""
+        """Return the number of rounds of the last build, and the total number of elements drawn."""
         rounds, drawn = self.device.download(self._state[:CONTROL]).view("uint64")[3:]
         return int(rounds), int(drawn)

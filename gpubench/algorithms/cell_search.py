@@ -1,4 +1,4 @@
-"""Neighbour searches over each cell list: cell ids, cell list, query."""
+"""Neighbour searches: each computes cell ids, builds one of the cell lists, and queries it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gpubench.problems.particles.cell_ids import CellIds
 if TYPE_CHECKING:
     from gpubench.problems.particles.inputs import ParticleSet
 
-# Preferred forms of cell lists, best first: those that reorder positions and need no host.
+# Preferred forms of cell lists, best first: they reorder positions or run without the host.
 PREFERRED = ("gather", "reorder", "device-loop")
 # Below this size, saving a launch beats memory order.
 FEW = 2**16
@@ -44,10 +44,10 @@ def tasks(*names: str) -> dict[str, Form]:
 
 
 class CellSearch(NeighbourSearch):
-    """Cell ids, a cell list, and a query over 27 cells or their equivalent.
+    """A search that computes cell ids, builds a cell list, and queries 27 cells or the equivalent.
 
-    cells: the cell list, in its preferred form that the device can run.
-    of_cells: parameters passed on to the cell list, with their defaults here.
+    cells: the cell list, which runs in the first of its preferred forms that the device supports.
+    of_cells: the parameters passed on to the cell list, with the defaults of this search.
     """
 
     cells: ClassVar[type[CellList]]
@@ -96,7 +96,7 @@ class CellSearch(NeighbourSearch):
         )
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload the positions of all states; allocate the list, build the cells to update."""
+        """Upload the positions of all states; for lists and updates, build the cell list once."""
         states = inputs.history if self.task == "update" else [inputs]
         self._positions = [self.device.upload(state.positions) for state in states]
         if self.task in ("list", "update"):
@@ -107,7 +107,7 @@ class CellSearch(NeighbourSearch):
             self.workspace_bytes += self._query.workspace_bytes
 
     def launch(self) -> None:
-        """Do the task."""
+        """Run the task of the form."""
         if self.task == "update":
             self.move_to(-1)
             self.move_to(0)
@@ -121,7 +121,7 @@ class CellSearch(NeighbourSearch):
     def move_to(self, state: int) -> None:
         cells, positions = self._cells, self._positions[state]
         assert isinstance(cells, CellListUpdate)
-        # The old ids are still needed: the new ones go to the other array.
+        # The update still needs the old ids: the new ids go to the other array.
         self._cell_of.reverse()
         self._ids.launch(positions, self._cell_of[0])
         cells.move_to(self._cell_of[0], positions)
@@ -130,7 +130,7 @@ class CellSearch(NeighbourSearch):
 
     def _build(self) -> None:
         positions = self._positions[0]
-        self._arrays = None  # else a sort that allocates its output from a pool would need one more
+        self._arrays = None  # frees the old output of a sort that allocates its output
         if self._cells.reads_cells:
             self._ids.launch(positions, self._cell_of[0])
         self._cells.build(self._cell_of[0], positions)
@@ -165,7 +165,7 @@ class CellSearch(NeighbourSearch):
         cells = self._cells.traffic_bytes()
         if cells is None:
             return None
-        # Cell ids: a position read, an id written.
+        # Computing cell ids reads a position and writes an id.
         ids = (16 + 4) * self.particles * self._cells.reads_cells
         queries = COUNTS[self.task] + (self.task == "list")
         query = queries * self._query.traffic_bytes(self._cells.grid.count)
@@ -175,14 +175,14 @@ class CellSearch(NeighbourSearch):
 class SortedSearch(CellSearch):
     """A search over sorted cells that are `parts` times shorter along x than the cutoff.
 
-    A row of cells is one contiguous range of particles anyway, and shorter cells leave fewer of
-    them out of reach. By default (0) cells are split until each holds about one particle, at most
-    into five parts: further parts cost more in bounds than they save in candidates. On a CPU the
-    particles of a cell share candidates, so cells keep about eight.
+    Shorter cells exclude more particles out of reach, at no extra cost per row of cells, which is
+    one contiguous range. By default (0) cells are split until each holds about one particle, at
+    most into five parts: more parts cost more in bounds than they save in candidates. On a CPU the
+    particles of a cell share candidates, so cells keep about eight particles.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 0}
-    # Sizes for small inputs, most of which would not split their cells.
+    # Small inputs would rarely split their cells by default.
     conformance_parameters: ClassVar[Mapping[str, int]] = {"parts": 3}
 
     @classmethod
@@ -240,7 +240,7 @@ class BucketSortSearch(CellSearch):
 
 
 class BitonicSearchSearch(SortedSearch):
-    """Search over sorted cells, by a sorting network."""
+    """Search over cells sorted by a sorting network."""
 
     name = "search-bitonic"
     summary = "positions to neighbours over bitonic-search"
@@ -249,7 +249,7 @@ class BitonicSearchSearch(SortedSearch):
 
 
 class CountingSortSearch(SortedSearch):
-    """Search over sorted cells, by counting, whose cost includes the number of cells."""
+    """Search over cells sorted by counting, whose cost grows with the number of cells."""
 
     name = "search-counting-sort"
     summary = "positions to neighbours over counting-sort"
@@ -259,7 +259,7 @@ class CountingSortSearch(SortedSearch):
 
 
 class RadixGridSearch(SortedSearch):
-    """Search over sorted cells, by a radix sort."""
+    """Search over cells sorted by a radix sort."""
 
     name = "search-radix-grid"
     summary = "positions to neighbours over radix-grid"
@@ -276,7 +276,7 @@ class AtomicResortSearch(CellSearch):
 
 
 class BucketResortSearch(CellSearch):
-    """Search over the paper's linked lists, re-sorted by its method after particles moved."""
+    """Search over linked lists, re-sorted by the paper's method after particles moved."""
 
     name = "search-bucket-resort"
     summary = "moved positions to neighbours over bucket-resort"

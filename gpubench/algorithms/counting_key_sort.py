@@ -16,7 +16,7 @@ MOST_BITS = 22
 
 
 class CountingKeySort(KeySort):
-    """The counting sort of particles with one cell per key value, then a gather."""
+    """The counting sort of particles, with one cell per key value, followed by a gather."""
 
     name = "counting-key-sort"
     summary = "histogram with rank, scan, scatter of indices, then a gather"

@@ -1,4 +1,4 @@
-"""Re-sort of a counting-sorted order."""
+"""Updates a counting sort after particles moved."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BLOCK = 256
 
 
 class CountingResort(CellListUpdate):
-    """Only movers need an atomic each; particles that stayed are moved cell by cell.
+    """Only particles that changed cells need an atomic; the others are copied cell by cell.
 
-    Starts and order are double-buffered and swapped at each update. In a dense order every mover
-    shifts all starts behind it, so the indices of particles that stayed are rewritten too, but
+    Starts and order are double-buffered and swapped at each update. As the order has no gaps, every
+    mover shifts all starts behind it: the indices of particles that stayed are rewritten too, but
     contiguously and without atomics.
     """
 
@@ -68,5 +68,5 @@ class CountingResort(CellListUpdate):
         return self._present
 
     def traffic_bytes(self) -> int:
-        # Order and cell twice, rank written and read, new order; per cell starts, counts, first.
+        # Per particle: order (3 times), cell and rank (twice). Per cell: starts, counts, first.
         return 28 * self.particles + 28 * self.grid.count

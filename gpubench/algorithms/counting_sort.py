@@ -16,24 +16,24 @@ from gpubench.problems.cells.contract import CellList, SortedCells
 
 BLOCK = 256
 ITEMS = 4
-# Items per thread when positions are moved along, once the GPU is full.
+# Items per thread if positions are sorted too, for at least MANY particles.
 ITEMS_OF_MANY = 8
 MANY = 2**20
 
 
 class CountingSort(CellList):
-    """Histogram with rank, scan, scatter.
+    """Histogram with ranks, scan, scatter.
 
-    levels: for `gather`, 2 sorts into buckets of cells first, computing cells from the positions; 0
-        chooses 2 where it pays: on a GPU, if particles fill half its cache. For `gather` and
-        `reorder`, 0 also computes cells inside a single level, saving a launch; `reorder` sorts few
-        particles in one launch.
+    levels: 1, or 2 in the form `gather`, which first sorts into buckets of cells, and computes cell
+        ids itself. 0 chooses 2 if it is faster: on a GPU, if particles fill half its cache. Else 0
+        lets the single level compute cell ids in `gather` and `reorder`, which saves a launch;
+        `reorder` then sorts few particles in one launch.
     """
 
     name = "counting-sort"
     summary = "histogram with rank, scan, scatter"
     source = "Knuth, The Art of Computer Programming 3, Algorithm 5.2D; with atomics for the ranks"
-    sample_sizes = ((600, 36000),)  # several tiles of its scan
+    sample_sizes = ((600, 36000),)  # several tiles in the scan
     forms: ClassVar[Mapping[str, Form]] = {
         "order": Form("indices only"),
         "reorder": Form("positions travel in the scatter pass", reorders=True),
@@ -51,7 +51,7 @@ class CountingSort(CellList):
             raise NotSupported(f"only gather has two levels, not {form}")
         if levels == 0 and form == "gather" and BucketedSort.pays(device, particles, grid):
             levels = 2
-        self._sort: BucketedSort | SharedSort | None = None  # does all of the work
+        self._sort: BucketedSort | SharedSort | None = None  # does the whole sort, if set
         if levels == 2:
             self._sort = BucketedSort(device, particles, grid)
         elif levels == 0 and form == "reorder" and SharedSort.pays(device, particles, grid):
@@ -60,7 +60,7 @@ class CountingSort(CellList):
             self.workspace_bytes += self._sort.workspace_bytes
             return
         self._travel = form == "reorder"
-        self._finds_cells = levels == 0 and form != "order"  # from the positions
+        self._finds_cells = levels == 0 and form != "order"  # computes cell ids from positions
         self._grid = device.upload(grid.packed().view("uint8"))
         self.workspace_bytes += self._grid.nbytes
         self._gather = Gather(device, particles) if form == "gather" else None
@@ -122,9 +122,9 @@ class CountingSort(CellList):
     def traffic_bytes(self) -> int:
         if self._sort:
             return self._sort.traffic_bytes()
-        # Cell twice, count (8 bytes), rank written and read (at most once per run of equal cells),
-        # start, order; 32 with the positions, 16 where cells are computed from them. Per cell:
-        # count read and cleared, start written.
+        # A particle reads its cell twice, updates a count (8 bytes), writes and reads a rank (less
+        # in runs of equal cells), reads a start, writes the order; moving its position takes 32,
+        # computing its cell 16. Per cell: read and clear the count, write the start.
         gathered = self._gather.traffic_bytes() if self._gather else 0
         return (
             (32 + 32 * self._travel + 16 * self._finds_cells) * self.particles

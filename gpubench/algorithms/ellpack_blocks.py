@@ -14,17 +14,17 @@ from gpubench.core.algorithm import Form
 from gpubench.primitives.scan import ExclusiveScan
 from gpubench.problems.sparse_product.contract import Ids
 
-LEAST_USED = 8  # at least one in this many places holds a block
-WORTHWHILE = 2**31 - 1  # selects the default width
-ENOUGH_ROWS, SHARE_OF_ROWS = 4096, 3  # Bell and Garland's rule for a column worth its padding
+LEAST_USED = 8  # at least 1 in LEAST_USED places must hold a block
+WORTHWHILE = 2**31 - 1  # as the width, selects the default
+ENOUGH_ROWS, SHARE_OF_ROWS = 4096, 3  # Bell and Garland's rule, see EllpackBlocks
 
 
 class EllpackBlocks(BlockRowsProduct):
     """One thread per row, column-major, the diagonal stored separately.
 
-    width: blocks per row in the columns; the excess is stored row by row. By default the length of
-    the longest row, whose padding takes memory but no traffic; if fewer than one place in eight
-    would be used, the columns that at least max(4096, rows / 3) rows fill.
+    width: blocks per row in the columns; further blocks are stored row by row. By default the
+    length of the longest row, as padding takes memory but no traffic; if that uses less than one
+    place in eight, the number of columns that at least max(4096, rows / 3) rows fill.
     """
 
     name = "ellpack-blocks"
@@ -76,7 +76,7 @@ class EllpackBlocks(BlockRowsProduct):
 
 
 def worthwhile_width(lengths: NDArray[np.int32]) -> int:
-    """Return the default width of a matrix, see EllpackBlocks; lengths: int32, shape (rows,)."""
+    """Return the default width, see EllpackBlocks; lengths: blocks per row, int32, (rows,)."""
     longest = int(lengths.max(initial=1))
     enough = max(ENOUGH_ROWS, len(lengths) // SHARE_OF_ROWS)
     blocks = int(lengths.sum(dtype=np.int64))

@@ -20,11 +20,11 @@ PLACES, PLACES_CPU = 2560, 1024  # 3-vectors in shared memory; 40 KB on a GPU
 
 
 class EllpackStaged(BlockRowsProduct):
-    """A thread block first stages the vectors of the cells around its rows in shared memory.
+    """Each thread block first stages vector elements of the cells around its rows in shared memory.
 
-    This requires rows in cell order; otherwise, and for a given matrix, it stages only the elements
-    of its own rows. All others are read from global memory. The layout is as wide as the longest
-    row. The stretches are computed when the input is loaded.
+    This requires rows in cell order; otherwise, and for a given matrix, a block stages only the
+    elements of its own rows. Other elements are read from global memory. The layout is as wide as
+    the longest row. Loading an input computes the stretches of rows that blocks stage.
     """
 
     name = "ellpack-staged"
@@ -44,7 +44,7 @@ class EllpackStaged(BlockRowsProduct):
         self._localise = self._kernel("localise")
 
     def load(self, inputs: MatrixSet) -> None:
-        """Assemble as usual, then convert columns to indices into shared memory."""
+        """Assemble the matrix, then convert columns to indices into shared memory."""
         super().load(inputs)
         stretches = stretches_of(inputs, self._staged_places)
         self._stretches = self.device.upload(stretches)
@@ -82,7 +82,7 @@ def stretches_of(inputs: MatrixSet, places: int) -> NDArray[np.int32]:
     """Return the stretches of rows that each thread block stages.
 
     places: the maximum total length of the stretches of a block.
-    Returns int32, shape (blocks, STRETCHES, 4): first row, length, place of the first; and 0.
+    Returns int32, shape (blocks, STRETCHES, 4): first row, length, place in shared memory, 0.
     """
     first = np.arange(0, max(1, inputs.rows), BLOCK)
     found = np.zeros((len(first), STRETCHES, 4), np.int32)
@@ -91,7 +91,7 @@ def stretches_of(inputs: MatrixSet, places: int) -> NDArray[np.int32]:
         begins, ends = _about_cells(inputs.particles, first, ends[0] - 1)
     behind = place = np.zeros(len(first), np.int64)
     for stretch, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        begin = np.maximum(begin, behind)  # stretches of a narrow grid overlap
+        begin = np.maximum(begin, behind)  # in a narrow grid, stretches may overlap
         length = np.clip(end - begin, 0, places - place)
         found[:, stretch, :3] = np.stack((begin, length, place), axis=1)
         behind, place = np.maximum(behind, end), place + length
@@ -105,7 +105,7 @@ def _are_in_order(particles: ParticleSet) -> bool:
 def _about_cells(
     particles: ParticleSet, first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Return the begin and end of the nine rows of cells around each block's cells, in order.
+    """Return where the nine rows of cells around each block's cells begin and end, as matrix rows.
 
     first, last: int64, shape (blocks,), the first and last row of each block.
     """

@@ -11,7 +11,7 @@ from gpubench.primitives.filters import AtomicFilter
 
 
 class FilterAtomic(RecordFilter):
-    """One atomic counter: the running-sum register proposed in the chapter's conclusion."""
+    """One atomic counter: the running-sum register proposed in the conclusion of horn2005."""
 
     name = "filter-atomic"
     summary = "each block takes its places in the output with one atomic addition"

@@ -11,7 +11,7 @@ from gpubench.primitives.filters import BitonicFilter, BitonicStepsFilter
 
 
 class FilterBitonic(RecordFilter):
-    """The baseline of the chapter's Table 36-1: nulls sort behind records."""
+    """The baseline of horn2005, Table 36-1: sorts the null records to the end."""
 
     name = "filter-bitonic"
     summary = "bitonic merge sort on the null flag"
@@ -30,7 +30,7 @@ class FilterBitonic(RecordFilter):
     def traffic_bytes(self) -> int:
         passes = self._filter.passes()["passes"]
         if isinstance(self._filter, BitonicFilter):
-            # Keys written, read and written per pass, read again; then the kept records move.
+            # Keys are written, read and written in each pass, then read; kept records are copied.
             keys = self._flag_bytes() + (8 + 16 * (passes - 2) + 8) * self.size
             return keys + 2 * self.record_bytes * self._kept_records()
         # Each step reads and writes every record with its flag.

@@ -11,7 +11,7 @@ from gpubench.primitives.filters import ScanSearchFilter, ScanSearchStepsFilter
 
 
 class FilterScanSearch(RecordFilter):
-    """The filter of the chapter: multi-pass scan, then binary search, without any scatter."""
+    """The filter of horn2005: a multi-pass scan, then binary searches; no scatter."""
 
     name = "filter-scan-search"
     summary = "multi-pass running count of nulls, then a binary search for each place"
@@ -27,9 +27,9 @@ class FilterScanSearch(RecordFilter):
     }  # fmt: skip
 
     def traffic_bytes(self) -> int:
-        # Each pass of the scan reads and writes a count; the search for each output place reads at
-        # least one count per pass, and with one pass per step reads and writes its guess; then the
-        # records move.
+        # Each scan pass reads and writes the counts. The search for each output place reads at
+        # least one count per pass and, with a launch per step, reads and writes a guess. Then the
+        # kept records are copied.
         passes = self._filter.passes()
         scan = self._flag_bytes() + 4 * self.size + 8 * self.size * (passes["scan_passes"] - 1)
         search = 4 if passes["search_passes"] == 1 else 12 * (passes["search_passes"] - 1) + 8

@@ -13,7 +13,7 @@ BLOCK = 256
 
 
 class FixedCapacity(CellList):
-    """Harada's limited buckets: overflow is dropped and counted, and an error unless allowed."""
+    """Harada's limited buckets: drops and counts overflowing particles, by default an error."""
 
     name = "fixed-capacity"
     loses = "lost"
@@ -21,7 +21,7 @@ class FixedCapacity(CellList):
     source = "Harada, Koshizuka and Kawaguchi 2007; rozen2008, section 1"
     forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("atomic addition for the slot")}
     defaults: ClassVar[Mapping[str, int]] = {"capacity": 4, "allow_overflow": 0}
-    # The suite puts all particles in one cell: a correct answer reports how many it lost.
+    # Some cases put all particles in one cell: a correct answer counts the lost particles.
     conformance_parameters: ClassVar[Mapping[str, int]] = {"allow_overflow": 1}
 
     def prepare(self) -> None:
@@ -56,6 +56,6 @@ class FixedCapacity(CellList):
         return {"lost": int(self.device.download(self._lost)[0])}
 
     def traffic_bytes(self) -> int:
-        # Read the cell, add to the count (8 bytes), write the kept slots; fill the counts.
+        # A particle reads its cell, adds to a count (8 bytes), writes a slot; counts are filled.
         kept = self.particles - int(self.device.download(self._lost)[0])
         return 12 * self.particles + 4 * kept + 4 * self.grid.count

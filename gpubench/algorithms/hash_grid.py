@@ -16,11 +16,11 @@ from gpubench.problems.cells.contract import CellList, HashedCells
 from gpubench.problems.particles.inputs import ParticleSet
 
 BLOCK = 256
-BLOCKS_PER_UNIT = 8  # for the kernel that finds the corner
+BLOCKS_PER_UNIT = 8  # for the kernel that finds the lowest cell coordinates
 
 
 class HashGrid(CellList):
-    """Hash the cell of each particle, sort by bucket, and record the bounds of each bucket.
+    """Hashes the cell of each particle, sorts by bucket, and records the bounds of each bucket.
 
     Only the cell size of the given grid matters: every finite position has a cell. Workloads use
     integer positions and hash the cells themselves; see gpubench/workloads/cell_workload.py.
@@ -37,7 +37,7 @@ class HashGrid(CellList):
         ),
     }
     defaults: ClassVar[Mapping[str, int]] = {"buckets": 0}
-    # Sizes that are no power of two take another branch in common/hash.h.
+    # Table sizes other than powers of two take another branch in common/hash.h.
     variants: ClassVar[Sequence[Mapping[str, int]]] = ({}, {"buckets": 1000003})
 
     def prepare(self) -> None:
@@ -118,8 +118,8 @@ class HashGrid(CellList):
         """Return statistics of the buckets.
 
         buckets: their number. used, empty: number of buckets with and without particles. largest:
-        most particles in a bucket. cells: number of occupied cells. collisions: buckets with
-        particles of more than one cell. sort: the sort that was used.
+        maximum particles in a bucket. cells: number of occupied cells. collisions: number of
+        buckets with particles of more than one cell. sort: the sort that was used.
         """
         download = self.device.download
         bounds, positions = download(self._bounds), download(self._sorted)
@@ -137,8 +137,8 @@ class HashGrid(CellList):
         }
 
     def traffic_bytes(self) -> int:
-        # Position, read again for the corner; key written. One histogram pass over the keys, 16
-        # bytes per pair and 8-bit digit; key, index and position read, position written. Bounds.
+        # Read the position (twice to find the corner), write the key; one histogram pass; 16 bytes
+        # per pair and 8-bit digit; read key, index, position; write the position and the bounds.
         digits = -(-self._bits // 8)
         hashing = 16 * (1 + self.limits) + 4
         return (hashing + 4 + 16 * digits + 40) * self.particles + 8 * self.buckets

@@ -1,4 +1,4 @@
-"""Neighbours within a cutoff from a hash table of cells: the buckets of 27 cells, each once."""
+"""Neighbours within a cutoff, from a hash table: visits each bucket of 27 cells once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class HashQuery(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task, since it starts from given cells; counts or lists."""
+        """Return no task, since cells are given; the answer is counts or lists."""
         return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:
@@ -75,7 +75,7 @@ class HashQuery(ParticleAlgorithm):
             self._neighbours = self.allocate(total, "int32")
 
     def launch(self) -> None:
-        """Count, and for the list forms scan and fill."""
+        """Queue the count; for list forms, also the scan and the fill."""
         self._query(self._count, self._counts)
         if self._lists:
             self._scan.launch(self._counts, self._offsets)
@@ -109,8 +109,8 @@ class HashQuery(ParticleAlgorithm):
         return reported | ({"candidates_per_neighbour": tested / found} if found else {})
 
     def traffic_bytes(self) -> int:
-        # Each position once (later reads hit the caches), each answer once. The number of buckets
-        # read depends on the input.
+        # Positions are read once (later reads hit the caches), answers written once. Bounds are
+        # left out: the number of buckets read depends on the input.
         once = (16 + 4 + 4) * self.particles
         if not self._lists:
             return once

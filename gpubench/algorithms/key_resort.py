@@ -1,4 +1,4 @@
-"""Re-sort of sorted keys after some of them changed."""
+"""Updates sorted keys after some of them changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ BLOCK = 256
 
 
 class KeyResort(KeySort):
-    """Extract the keys that changed, sort them alone, and merge them with the rest.
+    """Extracts the changed keys, sorts them alone, and merges them with the rest.
 
-    Like the re-sorts of particles, it is given the old keys. Memory for the changed keys is
+    As in particle updates, the old keys are part of the input. Memory for the changed keys is
     allocated when an input is loaded.
     """
 
@@ -58,7 +58,7 @@ class KeyResort(KeySort):
         self._workspace, self._moves = self.workspace_bytes, -1
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the new and the old keys, and make the sort of the changed ones."""
+        """Upload the new and the old keys, and prepare the sort of the changed keys."""
         super().load(inputs)
         assert inputs.before is not None  # the constructor refuses inputs without it
         self._before = self.device.upload(inputs.before)

@@ -13,14 +13,14 @@ from gpubench.problems.collision.inputs import MeshPair
 
 BLOCK = 128
 FEWEST_PLACES = 2**14
-SLACK = 2.0**-19  # of the largest coordinate: exceeds the float32 error of placing triangles
+SLACK = 2.0**-19  # times the largest coordinate: bounds the float32 error of transforming triangles
 
 
 class LbvhCollision(MeshCollision):
-    """A tree over the first mesh, traversed by each triangle of the second independently.
+    """Each triangle of the second mesh traverses a tree over the first mesh independently.
 
-    capacity: maximum number of triangle pairs with overlapping boxes; 0 for eight times the
-        triangles.
+    capacity: maximum number of triangle pairs with overlapping boxes; 0 for eight times the number
+        of triangles.
     """
 
     name = "lbvh-collision"
@@ -35,7 +35,7 @@ class LbvhCollision(MeshCollision):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task: with or without building the tree."""
+        """Return the task, which does or does not include building the tree."""
         return ("build-and-collide" if form == "built-tree" else "collide"), None
 
     def prepare(self) -> None:
@@ -102,4 +102,4 @@ class LbvhCollision(MeshCollision):
         return {"triangle_tests": tested, "pairs_found": pairs, "lost": lost}
 
     def traffic_bytes(self) -> None:
-        """No model: the boxes read from memory depend on the caches."""
+        """Return None: how many boxes are read from memory depends on the caches."""

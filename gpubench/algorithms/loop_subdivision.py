@@ -1,4 +1,4 @@
-"""Loop subdivision of triangles that carry their neighbourhood, uniform and adaptive."""
+"""Uniform and adaptive Loop subdivision; each triangle is stored with its neighbourhood."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gpubench.problems.subdivision.inputs import LoopMesh
 BLOCK = 128
 PLANES, BYTES = 12, 192  # float4s per triangle with its neighbourhood, and their bytes
 TESTS = {"uniform": 0, "by-screen": 1, "by-bend": 2}
-# by-screen with other filters, which replace the scans that number kept and finished triangles.
+# by-screen with stream filters instead of the scans that number kept and finished triangles.
 FILTERED = {f"by-screen-{name}": how for name, how in FILTERS.items()}
 TESTS |= dict.fromkeys(FILTERED, TESTS["by-screen"])
-NEAR = 1e-3  # depths below this, also behind the camera, are clamped to it
+NEAR = 1e-3  # smaller depths, including those behind the camera, are clamped to this
 BETA = {n: (5 / 8 - (3 / 8 + math.cos(2 * math.pi / n) / 4) ** 2) / n for n in (4, 5)}
 WEIGHTS = {f"BETA_{n}": f"{beta!r}f" for n, beta in BETA.items()}
 WEIGHTS |= {f"OWN_{n}": f"{1 - n * beta!r}f" for n, beta in BETA.items()}
@@ -33,8 +33,8 @@ Step = tuple[int, str, Callable[[], None]]
 class LoopSubdivision(Subdivision):
     """One launch per level; adaptive forms filter finished triangles out of the stream.
 
-    Filters work on triangle indices; a scan counts the triangles that close gaps. All filters give
-    the same triangles, each in its own order.
+    Filters work on triangle indices; a scan counts the triangles that close gaps. All filters yield
+    the same triangles, in different orders.
 
     pixels: for `by-screen`, an edge shorter than this on the screen is finished; 0 for none.
     bend_percent: for `by-bend`, an edge PQ between triangles PQR and QPS is finished if |R + S - P
@@ -94,12 +94,12 @@ class LoopSubdivision(Subdivision):
         if test:
             self._prepare_filter(most)
             return
-        # The last two levels; the buffers alternate.
+        # Levels alternate between two buffers, sized for the last two levels.
         sizes = [self.faces * 4**level for level in (self.depth, self.depth - 1)]
         self._levels = [self.allocate((PLANES * size, 4), "float32") for size in sizes]
 
     def _prepare_filter(self, most: int) -> None:
-        """Allocate the buffers of adaptive forms; their answer has no rings."""
+        """Allocate the buffers of adaptive forms, whose answer omits the neighbourhoods."""
         self._sizes = [
             min(self.faces * 4**level, max(self.faces, self._room)) for level in range(self.depth)
         ]
@@ -140,7 +140,7 @@ class LoopSubdivision(Subdivision):
         steps: list[Step] = [(0, "begin", partial(self._begin, self.faces, 0))]
         source = self._mesh
         for level, size in enumerate(self._sizes):
-            # The last level with rings goes to the larger buffer.
+            # The last level with neighbourhoods goes to the larger buffer.
             target = self._levels[(self.depth - level) % 2]
             room = self._sizes[min(level + 1, self.depth - 1)]
             steps += self._adaptive_steps(source, target, size, room, level)
@@ -166,7 +166,7 @@ class LoopSubdivision(Subdivision):
     def _adaptive_steps(
         self, source: Any, target: Any, size: int, room: int, level: int
     ) -> list[Step]:
-        """Return the steps of a level: classify, number both halves, move them, count."""
+        """Return the steps of a level: classify triangles, number both halves, move them, count."""
         grid, counts = (self.device.blocks(size, BLOCK), BLOCK), self._counts
         is_last = level + 1 == self.depth
         plane, next_plane = np.int64(size), np.int64(room)

@@ -1,4 +1,4 @@
-"""Neighbours within a cutoff from a cell list: 27 cells, exact distance test."""
+"""Neighbours within a cutoff, from 27 cells of a cell list, with an exact distance test."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class NeighbourQuery(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task, since it starts from given cells; counts or lists."""
+        """Return no task, since cells are given; the answer is counts or lists."""
         return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:
@@ -71,7 +71,7 @@ class NeighbourQuery(ParticleAlgorithm):
             self.workspace_bytes = self._query.workspace_bytes
 
     def launch(self) -> None:
-        """Count, and for the list forms scan and fill."""
+        """Queue the count; for list forms, also the scan and the fill."""
         if self._lists:
             self._query.list(self._arrays)
         else:

@@ -12,7 +12,7 @@ ROUNDS: Mapping[str, int] = {"rounds-10": 10, "rounds-7": 7}
 
 
 class NoisePhilox(DrawnNoise):
-    """Rounds of multiplication that mix ids and step under a key; stateless."""
+    """Stateless: rounds of multiplication mix the ids and the step with a key."""
 
     name = "noise-philox"
     summary = "counter-based: ids and step are the counter, the simulation's seed is the key"

@@ -11,14 +11,14 @@ from gpubench.algorithms._cycles import cycles
 from gpubench.algorithms._pair_noise import BLOCK, DrawnNoise
 from gpubench.core.algorithm import Form
 
-FRACTIONS = 2**24  # the possible first values of a pair's sequence
-# A draw is the fraction of a number from 15.6 to 152.3, so a multiple of the float32 spacing there,
-# at least 2^-20.
+FRACTIONS = 2**24  # number of possible first values of a pair's sequence
+# A draw is the fractional part of a number from 15.6 to 152.3, hence a multiple of 2^-20, the
+# smallest spacing of float32 numbers in that range.
 DRAWS = 2**20
 
 
 class NoiseRozen(DrawnNoise):
-    """The fraction of a fifth power, iterated: a historical choice, with a short period."""
+    """Iterates the fractional part of a fifth power: a historical generator with a short period."""
 
     name = "noise-rozen"
     summary = "the paper's recurrence in float32, begun where a hash of the pair says"
@@ -44,10 +44,10 @@ class NoiseRozen(DrawnNoise):
     def _periods(self) -> dict[str, int | float | str]:
         """Return the periods of the recurrence on this device.
 
-        tail, cycle: draws from r = 0, where the paper begins, before a cycle is entered, and the
-        length of that cycle; cycle_mean: the mean of its noise, scaled as in `moments`. cycles,
-        longest_cycle: the number of cycles over all fractions and the longest length; in_longest:
-        the fraction of first values that end in it.
+        tail: the number of draws from r = 0, the paper's start, to its cycle; cycle, cycle_mean:
+        the length of that cycle, and the mean of its noise, scaled as in `moments`. cycles: the
+        number of cycles over all fractions; longest_cycle: the length of the longest; in_longest:
+        the fraction of first values that lead to the longest.
         """
         draws = self.device.empty(FRACTIONS, "float32")
         self._follow(

@@ -1,4 +1,4 @@
-"""Collision of two meshes by trees of oriented boxes, breadth first, over any stream filter."""
+"""Collision of two meshes by breadth-first traversal of trees of oriented boxes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from gpubench.problems.collision.inputs import MeshPair
 
 BLOCK = 128
 FEWEST_PLACES = 2**14
-MOST_UNFILTERED = 24  # levels; each doubles the stream
-SLACK = 2.0**-19  # of the largest coordinate: exceeds the float32 error of placing boxes
+MOST_UNFILTERED = 24  # levels without a filter, each of which doubles the stream
+SLACK = 2.0**-19  # times the largest coordinate: bounds the float32 error of transforming boxes
 UNFILTERED = "no-filter"
 
 Step = tuple[int, str, Callable[[], None]]
 
 
 class ObbCollision(MeshCollision):
-    """Each level is test, filter, partition, expand; the form selects the filter.
+    """Each level tests, filters, partitions and expands pairs; the form selects the filter.
 
     The length of the stream stays on the device: nothing is read back between levels. `load`
     traverses once, level by level, and sizes launches for twice the lengths it found; pairs beyond
     that are counted as lost.
 
     capacity: maximum number of pairs on a level, of leaf pairs, and in the answer; 0 for four times
-        the triangles.
+        the number of triangles.
     """
 
     name = "obb-collision"
@@ -55,7 +55,7 @@ class ObbCollision(MeshCollision):
         if self.parameters["capacity"] < 0:
             raise UserError(f"capacity must be at least 0, not {self.parameters['capacity']}")
         self._room = self.parameters["capacity"] or max(FEWEST_PLACES, 4 * sum(self.faces))
-        self._room += self._room % 2  # pairs of a level come in twos
+        self._room += self._room % 2  # `expand` writes an even number of pairs
         self._pose = self.allocate((3, 4), "float32")
         self._counts = self.allocate(2, "int32")
         names = ["begin", "test_boxes", "is_split", "expand", "test_triangles", "finish"]
@@ -71,7 +71,7 @@ class ObbCollision(MeshCollision):
                 self._stream(self._room) for _ in range(4)
             )
             self._all_leaves = self.allocate((self._room, 2), "int32")
-        # By level, and past the last: pairs, leaf pairs of earlier levels, capacity.
+        # For each level and the end: number of pairs, leaf pairs of earlier levels, capacity.
         self._lengths, self._before, self._bounds = (
             self.allocate(self.levels + 2, "int32") for _ in range(3)
         )
@@ -113,7 +113,7 @@ class ObbCollision(MeshCollision):
             self._follow()
 
     def _follow(self) -> None:
-        """Traverse once, reading each length back; bound levels and leaves by twice that."""
+        """Traverse once, reading back the lengths; later launches allow twice as many pairs."""
         download = self.device.download
         self._begin()
         most: list[int] = []
@@ -195,7 +195,7 @@ class ObbCollision(MeshCollision):
         ]
 
     def _launch_unfiltered(self) -> None:
-        """Queue the levels, each twice as long as the one before."""
+        """Queue the levels, each with twice as many pairs as the previous level."""
         blocks, (pairs, following) = self.device.blocks, self._pair_levels
         for level in range(self.levels + 1):
             n = 2**level
@@ -233,4 +233,4 @@ class ObbCollision(MeshCollision):
         }
 
     def traffic_bytes(self) -> None:
-        """No model: the boxes read from memory depend on the caches."""
+        """Return None: how many boxes are read from memory depends on the caches."""

@@ -15,7 +15,7 @@ BLOCK = 256
 
 
 class RadixGrid(CellList):
-    """The grid common in particle codes: radix sort, cell bounds, gather."""
+    """The usual grid of particle codes: radix sort, cell bounds, gather."""
 
     name = "radix-grid"
     summary = "radix sort of the cell ids on the bits that the grid needs, then cell bounds"
@@ -55,8 +55,8 @@ class RadixGrid(CellList):
         return {"sort": self._sort.form, "bits": self._bits}
 
     def traffic_bytes(self) -> int:
-        # One histogram pass over the keys, 16 bytes per pair and 8-bit digit; key, start; 36 with
-        # index and positions.
+        # One histogram pass over the keys; 16 bytes per pair and 8-bit digit; read keys, write
+        # starts; 36 bytes more to read the index and copy the position.
         digits = -(-self._bits // 8)
         bounds = 4 + 36 * self._reorders
         return (4 + 16 * digits + bounds) * self.particles + 4 * self.grid.count

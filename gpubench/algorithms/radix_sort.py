@@ -12,9 +12,9 @@ from gpubench.problems.key_sort.contract import KeySort
 
 
 class RadixSort(KeySort):
-    """Least significant digit first, over the significant bits.
+    """Sorts by the significant bits, least significant digit first.
 
-    A payload of 16 bytes moves once: indices are sorted instead, and it is gathered at the end.
+    16-byte values move only once: indices are sorted, and values gathered at the end.
     """
 
     name = "radix-sort"

@@ -11,11 +11,11 @@ from gpubench.primitives.digit_sorts import key_constants
 from gpubench.problems.key_sort.contract import KeySort
 
 TILE = 4096  # keys that fit in the shared memory of a block
-SHAPES = ((32, 256), (128, 1024), (512, TILE))  # threads, and the most keys they sort
+SHAPES = ((32, 256), (128, 1024), (512, TILE))  # threads per block, maximum keys per segment
 
 
 class SegmentSort(KeySort):
-    """One block per segment, in shared memory, by Batcher's network over (key, index)."""
+    """One block sorts each segment in shared memory, by Batcher's network over (key, index)."""
 
     name = "segment-sort"
     summary = f"a block sorts each segment, of at most {TILE} keys, by the bitonic network"

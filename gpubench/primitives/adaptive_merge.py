@@ -1,4 +1,4 @@
-"""Adaptive bitonic sort of (key, index) words, by trees or by intervals."""
+"""Adaptive bitonic sort of (key, index) words, which splits trees or intervals."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.primitives.workspace import Workspace
 
-KEYS_PER_THREAD = 8  # in registers
-SEARCHERS = 32  # threads that search one end of an interval
+KEYS_PER_THREAD = 8  # held in registers
+SEARCHERS = 32  # threads that search for one end of an interval
 SPLIT_BLOCK = 256  # threads that split trees
 MAX_STAGES = SPLIT_BLOCK.bit_length() - 1  # tree splits per launch
 MAX_CHUNK = 4096  # keys that fit in 48 KiB of shared memory
-MAX_COUNTED = 1 << 24  # particles whose comparisons fit in a 32-bit counter
+MAX_COUNTED = 1 << 24  # particles: the comparisons of more could overflow a 32-bit counter
 
 
 class AdaptiveMerge(Workspace):
-    """Bitonic trees, or runs cut by binary search, merged in O(n log n) comparisons.
+    """Merges bitonic trees, or runs cut by binary search, in O(n log n) comparisons.
 
     chunk: the size at which a merge stops splitting and Batcher's network sorts the rest.
-    comparisons: int32, shape (1,) if they are counted, else (0,).
+    comparisons: their number, int32, shape (1,) if they are counted, else (0,).
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class AdaptiveMerge(Workspace):
         super().__init__(device)
         self.particles, self._has_trees = items, has_trees
         self._keys = self._allocate(items, "uint64")
-        # Input and output of a merge: nodes of 16 bytes, or keys. Then the trees, 8 bytes each,
-        # before and after a launch that splits them.
+        # Input and output of a merge: 16-byte nodes, or keys. Input and output of a launch that
+        # splits trees: 8 bytes per tree.
         self._chunks = device.blocks(items, chunk)
         nodes = items if has_trees else 0
         self._nodes = [self._allocate((nodes, 2), "uint64") for _ in range(2)]
@@ -67,8 +67,8 @@ class AdaptiveMerge(Workspace):
 
     @property
     def traffic_bytes(self) -> int:
-        """The bytes of a launch: keys read, nodes (16) or keys (8) moved by each pass, words."""
-        # Without the nodes that splits touch: a few per chunk.
+        """The bytes of a launch: reading keys (4), moving nodes (16) or keys (8) in each pass."""
+        # Splitting trees touches only a few nodes per chunk, which are left out.
         passes = 2 * len(self._merges()) * (16 if self._has_trees else 8)
         return (4 + passes + 8) * self.particles
 

@@ -13,9 +13,9 @@ TILE = 2 * BLOCK
 class BitonicMerge:
     """The bitonic merge sort (Batcher 1968) of 64-bit keys whose tiles are already sorted.
 
-    The kernel that makes the keys also sorts each tile of TILE keys: common/bitonic.h. Any number
-    of keys is allowed: the network of the next power of two is used, and elements past the last key
-    are skipped.
+    The kernel that makes the keys also sorts each tile of TILE keys: common/bitonic.h. The number
+    of keys need not be a power of two: the network of the next power of two is used, and elements
+    past the last key are skipped.
 
     passes: the number of times a launch reads and writes all keys.
     """
@@ -35,12 +35,12 @@ class BitonicMerge:
     def launch(self, keys: Any, items: int | None = None) -> None:
         """Queue the sort of keys, uint64, shape (items,), whose tiles are sorted.
 
-        items: how many of them to sort; all by default.
+        items: the number of keys to sort, from the first; all by default.
         """
         n, blocks = self._items if items is None else items, self._device.blocks
         log2_most = (n - 1).bit_length() if n else 0
         for log2_size in range(self._log2_tile + 1, log2_most + 1):
-            # The last merge of a size may extend past the last key by less than that size.
+            # The last merge of each size may be incomplete: its end is past the last key.
             covering = blocks(-(-n // (1 << log2_size)) << (log2_size - 1), BLOCK)
             self._mirrored(covering, BLOCK, keys, log2_size, n)
             for log2_stride in range(log2_size - 2, self._log2_tile - 1, -1):

@@ -15,14 +15,14 @@ from gpubench.primitives.workspace import Workspace
 
 FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
-GROUP = 15  # buckets whose runs in a tile share a sector: their starts, and the end of the last
-# Bytes per particle of one level with random access: position read and written, two indices.
+GROUP = 15  # buckets per 32-byte sector of run starts, which also holds the end of the last run
+# Bytes per particle that a single level accesses at random: two positions and two indices.
 BYTES_TOUCHED = 40
-MOST_CELLS_EACH = 8  # per particle; two levels were not measured with more
+MOST_CELLS_EACH = 8  # maximum cells per particle with which two levels were measured
 
 
 class Tile(NamedTuple):
-    """Launch shape for sorting a tile: `block` threads, each with `items` particles.
+    """Launch shape for sorting tiles: `block` threads, each with `items` particles.
 
     blocks: resident blocks per multiprocessor.
     """
@@ -38,7 +38,7 @@ class Tile(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """Launch shape for sorting a bucket: `block` threads, each with `items` particles.
+    """Launch shape for sorting buckets: `block` threads, each with `items` particles.
 
     tile: the shape for tiles. blocks: resident blocks per multiprocessor. in_bucket: maximum mean
     number of particles per bucket. width: maximum number of cells per bucket. most_buckets: maximum
@@ -55,12 +55,12 @@ class Shape(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Capacity of a block: particles per bucket."""
+        """Maximum number of particles per bucket that a block can sort in shared memory."""
         return self.block * self.items
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: positions, counts per cell, and of particles in no cell."""
+        """Shared memory of a block: positions, counts per cell and of particles in no cell."""
         return 16 * self.most + 4 * (self.width + 32)
 
     @property
@@ -70,30 +70,30 @@ class Shape(NamedTuple):
 
     @property
     def needed_bytes(self) -> int:
-        """Shared memory required of a device: also includes a sum per thread, and a flag."""
+        """Shared memory that a device must have: also a sum per thread, and a flag."""
         of_tile = self.shared_bytes_of_tile + 4 * self.tile.block + 4
         return max(self.shared_bytes + 4 * self.block, of_tile)
 
     def buckets_of(self, particles: int, cells: int) -> int:
-        """Return the number of buckets that the cells are divided into."""
+        """Return the number of buckets of cells."""
         wanted = max(-(-cells // (self.width - 2)), -(-particles // self.in_bucket))
         return max(1, min(wanted, cells))
 
 
 class BucketedSort(Workspace):
-    """Particles in the order of their cells, by buckets of cells (kernels/bucketed_sort.cu).
+    """Sort particles by cell: first into buckets of cells, then within each bucket.
 
     grid: the cells of the positions.
-    shapes: candidate launch shapes; the first that suffices and fits is used. Raises NotSupported
-    if none does.
+    shapes: candidate launch shapes; the first with enough buckets that fits the device is used.
+    Raises NotSupported if there is none.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all memory allocated here.
     """
 
     # Up to 1.57 million particles, buckets have room for three times the mean: on an H200, 2^20
-    # particles in 40 % of the box take 0.044 ms, as in the whole box, where full buckets take 0.13
-    # and 0.033. With more particles, runs become so short that full buckets are best. The last two
-    # are for GPUs with less shared memory per block, which were not measured.
+    # particles take 0.044 ms, in 40 % of the box or in all of it; with full buckets, 0.13 ms and
+    # 0.033 ms. With more particles, runs become so short that full buckets are best. The last two
+    # shapes are for GPUs with less shared memory per block, which were not measured.
     shapes: ClassVar[Sequence[Shape]] = (
         Shape(Tile(512, 8, 2), 512, 9, 2, 1500, 4096, 1049),
         Shape(Tile(512, 8, 2), 512, 9, 2, 4096, 4096, 544),
@@ -119,7 +119,7 @@ class BucketedSort(Workspace):
         self.order = self._allocate(particles, "int32")
         self.sorted = self._allocate((particles, 4), "float32")
         rank = self._allocate(particles, "int32")
-        # Both are zero between launches: the kernels clear them after reading.
+        # Zero between launches: the kernels clear both arrays after reading.
         sizes, counts = (
             self._allocate(items, "int32", 0x00) for items in (self._buckets + 1, grid.count)
         )
@@ -171,7 +171,7 @@ class BucketedSort(Workspace):
 
     @classmethod
     def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
-        """Return whether it beats one level, as measured: if that exceeds a GPU's cache."""
+        """Whether two levels are faster (measured): if the data exceeds a GPU's cache."""
         shape = cls.shape_of(device, particles, grid)
         if shape is None or grid.count > MOST_CELLS_EACH * particles:
             return False
@@ -195,7 +195,7 @@ class BucketedSort(Workspace):
         return int((sizes > self._shape.most).sum())
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a launch: positions moved twice, runs, starts."""
+        """Return the bytes of a launch: moving positions twice, run starts, cell starts."""
         return (32 + 36) * self._particles + 4 * self._tiles * self._entries() + 4 * self._cells
 
     def _kernel(self, name: str) -> NamedKernel:

@@ -19,15 +19,15 @@ from gpubench.problems.cells.contract import LinkedCells, SortedCells
 from gpubench.problems.neighbours.contract import Neighbours
 
 BLOCK = 512
-LIST_BLOCK = 128  # smaller, since a block stages neighbours in shared memory
+LIST_BLOCK = 128  # smaller than BLOCK, since listing stages neighbours in shared memory
 GROUP_BLOCK = 256
 STEP, LIST_STEP = 2, 4  # candidates loaded at once
-ROUNDINGS = 8  # of the largest coordinate: error bound of a distance to a cell
-ROWS = 9  # of cells searched per particle
-MOST_WORDS = 10  # of bits per row: what fits in the shared memory of a block
-# Below this size, one thread per particle does not fill a GPU: several threads share a particle.
-# By neighbours, at least: the particles that count as few, for lists and for counts; and the
-# threads per particle. Measured on an H200.
+ROUNDINGS = 8  # of the largest coordinate: the error bound of the distance to a cell
+ROWS = 9  # rows of cells searched per particle
+MOST_WORDS = 10  # words of bits per row of cells that fit in a block's shared memory
+# Few particles do not fill a GPU with one thread each: several threads share a particle. The keys
+# are minimum neighbours per particle; the values are the largest number of particles that counts as
+# few (for lists; for counts), and the threads per particle. Measured on an H200.
 FEW = {0.0: 2**13, 40.0: 2**15}
 FEW_COUNTED = {0.0: 2**15}
 LANES = {0.0: 16, 150.0: 32}
@@ -36,12 +36,12 @@ LANES = {0.0: 16, 150.0: 32}
 class CellQuery(Workspace):
     """Count or list the particles strictly nearer than the cutoff, from 27 cells.
 
-    grid: the cells, at least as long as the cutoff; if sorted, `reach` of them along x.
+    grid: the cells, at least as long as the cutoff; along x, `reach` sorted cells must be.
     shape: LinkedCells, or SortedCells.
-    lists: whether neighbours are listed, in CSR: count, scan, fill. Lists are never truncated:
-        `make_room` counts them first.
+    lists: whether neighbours are listed, in CSR (count, scan, fill). Lists are never truncated:
+        `make_room` first counts the pairs.
     gathers: whether positions must first be gathered in the order of sorted cells.
-    half: whether each pair is found once; in sorted cells, by the particle that comes first.
+    half: whether each pair is found once, by its first particle if cells are sorted.
     workspace_bytes: all memory allocated here.
     """
 
@@ -105,7 +105,7 @@ class CellQuery(Workspace):
         )  # fmt: skip
 
     def _take_sorted(self, grid: Grid, cutoff: float, reach: int, kept: dict[str, int]) -> None:
-        """Make the kernels over sorted cells that suit the density."""
+        """Make the kernels over sorted cells, chosen by density."""
         device, particles, lists = self._device, self._particles, self._lists
         self._given["slack"] = self._slack
         density = particles / math.prod(grid.size)
@@ -135,10 +135,10 @@ class CellQuery(Workspace):
             self._fill = NamedKernel(device, lists_in, "fill", **kept, **staged)
 
     def arrays(self, cells: LinkedCells | SortedCells, positions: Any) -> dict[str, Any]:
-        """Return the arrays that a query reads, by kernel argument: positions, cells.
+        """Return the arrays that a query reads, by the name of the kernel argument.
 
-        positions: float32, shape (particles, 4), in input order; they are replaced by those in cell
-        order, which are gathered first if needed.
+        positions: float32, shape (particles, 4), in input order. For sorted cells, the positions in
+        cell order are returned instead, gathered first if needed.
         """
         match cells:
             case LinkedCells(head, next):
@@ -200,7 +200,7 @@ class CellQuery(Workspace):
         )  # fmt: skip
 
     def write_to(self, counts: Any, offsets: Any = None, neighbours: Any = None) -> None:
-        """Set the output arrays of the next query, as in `Neighbours`."""
+        """Make the next queries write to these arrays, shaped as in `Neighbours`."""
         self._counts = counts
         if offsets is not None:
             self._offsets = offsets
@@ -209,7 +209,7 @@ class CellQuery(Workspace):
 
     @property
     def gathered_bytes(self) -> int:
-        """Bytes moved by gathering positions in cell order, if done here."""
+        """Bytes moved by gathering positions in cell order; 0 if the query need not."""
         brings = self._simd or self._gather
         return brings.traffic_bytes() if brings else 0
 
@@ -221,7 +221,7 @@ class CellQuery(Workspace):
         return Neighbours(self._counts, self._offsets, self._neighbours)
 
     def traffic_bytes(self, cells: int) -> int:
-        """Return the bytes of a query: positions, order and bounds once, each answer once."""
+        """Return the bytes of reading positions, order and bounds once, and writing the answer."""
         once = (16 + 4 + 4) * self._particles + 4 * cells
         if not self._lists:
             return once
@@ -235,11 +235,11 @@ def row_volume(grid: Grid, cutoff: float, reach: int) -> float:
 
 
 def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) -> int:
-    """Return the number of threads per particle on a GPU; 0 stands for one.
+    """Return the number of threads per particle on a GPU; 0 selects the one-thread kernels.
 
-    Several where there are few particles, or more candidates than `neighbour_bitmask_count.cu`
-    can mark.
-    neighbours: per particle; in_row: candidates in the longest row of cells; both on average.
+    Several threads share a particle if particles are few, or if they have more candidates than
+    `neighbour_bitmask_count.cu` can mark. neighbours, in_row: mean neighbours per particle, and
+    mean candidates in the longest row of cells.
     lists: whether neighbours are listed.
     """
     few, lanes = (
@@ -250,10 +250,10 @@ def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) 
 
 
 def words_for(in_row: float, is_periodic: bool) -> int:
-    """Return the number of 32-bit words that mark the candidates of a row of cells.
+    """Return the number of 32-bit words whose bits mark the candidates of a row of cells.
 
-    Enough for nearly all rows at uniform density, plus one for rows that wrap around. in_row:
-    candidates in the longest row, on average.
+    These suffice for nearly all rows at uniform density; a periodic row needs one more word.
+    in_row: mean number of candidates in the longest row.
     """
     return min(_words(in_row) + is_periodic, MOST_WORDS)
 

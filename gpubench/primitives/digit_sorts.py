@@ -13,7 +13,7 @@ from gpubench.primitives.workspace import Workspace
 
 KINDS = {"u": 0, "i": 1, "f": 2}  # as in common/sort_keys.h
 COUNT_BLOCK, COUNT_ITEMS = 256, 8
-COUNT_BLOCKS_PER_UNIT = 8  # per multiprocessor, that count digits
+COUNT_BLOCKS_PER_UNIT = 8  # blocks per multiprocessor of the kernel that counts digits
 
 
 def key_constants(key_type: str) -> dict[str, int | str]:
@@ -23,11 +23,11 @@ def key_constants(key_type: str) -> dict[str, int | str]:
 
 
 class DigitSort(Workspace, ABC):
-    """Stable sort of keys, alone or with int32 values; floats by their bits.
+    """Stable sort of keys, alone or with int32 values; float keys are sorted by their bits.
 
     bits: the number of low bits to sort by; the others must be zero.
-    has_values: whether there are values. makes_index: whether values are not given but the index of
-        each key, 0, 1, 2, ...
+    has_values: whether there are values. makes_index: whether the sort itself makes the values, the
+        index of each key.
     keys, values: the sorted arrays of the last launch, shape (items,).
     passes: the number of times a launch reads and writes all keys.
     """
@@ -58,7 +58,7 @@ class DigitSort(Workspace, ABC):
         self._make_kernels()
 
     def launch(self, keys: Any, values: Any = None) -> None:
-        """Queue the sort; the inputs stay as they are."""
+        """Queue the sort, which leaves the inputs unchanged."""
         values = self.values if values is None else values
         for number in range(self.passes):
             target = (self.passes - 1 - number) % 2
@@ -85,8 +85,8 @@ class OnesweepSort(DigitSort):
     """One sweep per digit, with decoupled look-back (Adinolfi and Merrill 2022); CUDA."""
 
     digit_bits = 8
-    # Threads per block, keys per thread, blocks per multiprocessor, by key size: as many keys as
-    # fit in 48 KiB of shared memory and half of a multiprocessor's registers.
+    # By key size: threads per block, keys per thread, blocks per multiprocessor. Keys fill 48 KiB
+    # of shared memory or half of a multiprocessor's registers.
     shapes: ClassVar[dict[int, tuple[int, int, int]]] = {4: (384, 22, 2), 8: (384, 15, 2)}
 
     def _set_up(self) -> None:
@@ -110,7 +110,7 @@ class OnesweepSort(DigitSort):
         )
 
     def launch(self, keys: Any, values: Any = None) -> None:
-        """Queue the sort; the inputs stay as they are."""
+        """Queue the sort, which leaves the inputs unchanged."""
         self._count(self._count_blocks, COUNT_BLOCK, keys, self._bins, self._items)
         super().launch(keys, values)
 
@@ -124,10 +124,10 @@ class OnesweepSort(DigitSort):
 
 
 class ThreeKernelSort(DigitSort):
-    """Count, scan and scatter for each digit: for any device."""
+    """Three kernels per digit (count, scan, scatter), on any device."""
 
-    # Bits per digit, threads per block and keys per thread, on a CPU and elsewhere. A CPU core runs
-    # one block at a time: few threads, whose counters stay in its cache.
+    # Bits per digit, threads per block and keys per thread, on a CPU and on other devices. A CPU
+    # core runs one block at a time: with few threads, their counters stay in its cache.
     shapes: ClassVar[dict[bool, tuple[int, int, int]]] = {True: (8, 4, 4096), False: (4, 256, 16)}
 
     def _set_up(self) -> None:

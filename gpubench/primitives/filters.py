@@ -1,8 +1,8 @@
 """Chainable filters of streams whose length is known only on the device.
 
-A filter is made once, for streams of at most `capacity` records. It reads their number from the
-device and writes the number of kept records there: between the levels of a traversal nothing is
-read back, compiled or allocated.
+A filter is made once, for streams of at most `capacity` records. Kernels read the number of records
+from device memory and write the number of kept records there, so a traversal reads back, compiles
+and allocates nothing between its levels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_WORDS = 64
 
 
 class Stream(NamedTuple):
-    """Records on the device, and the number of valid ones.
+    """Records on the device, and the number of valid records.
 
     records: 32-bit words, shape (capacity, words). size: int32, shape (1,).
     """
@@ -37,11 +37,11 @@ class Stream(NamedTuple):
 class ChainedFilter(Workspace, ABC):
     """Compact the records of a stream that are not null.
 
-    words: per record, 1 to MAX_WORDS. by_predicate: a record is null if its entry of `keep` is 0;
-        otherwise if its first word is +infinity. both: also write the null records, separately.
-    stable: whether records stay in order. requires: device features.
+    words: per record, 1 to MAX_WORDS. by_predicate: whether a record is null if its entry of `keep`
+        is 0, or else if its first word is +infinity. both: whether null records are written too.
+    stable: whether records stay in order. requires: the device features it needs.
     workspace_bytes: device memory in addition to the arguments.
-    Raises NotSupported for longer records.
+    Raises NotSupported for more than MAX_WORDS.
     """
 
     stable: ClassVar[bool] = True
@@ -84,19 +84,19 @@ class ChainedFilter(Workspace, ABC):
         rest: Stream | None = None,
         most: int | None = None,
     ) -> None:
-        """Queue the filter; the input stays as it is.
+        """Queue the filter, which leaves its input unchanged.
 
-        records: 32-bit words, shape (capacity, words). keep: int32, shape (capacity,); without a
-            predicate any array, which is not read.
+        records: 32-bit words, shape (capacity, words). keep: int32, shape (capacity,); any array if
+            there is no predicate.
         size: int32, shape (1,), the number of records; None for `capacity`. Records beyond
             `capacity` are dropped: callers whose stream can outgrow it must check size[0].
         kept: receives the records that are not null; its `size` is written. rest: receives the null
             records, if the filter keeps both.
-        most: an upper bound of size[0] known to the host, for smaller launches.
+        most: an upper bound of size[0], which makes launches smaller.
         """
         most = self.capacity if most is None else min(most, self.capacity)
         size = self._all if size is None else size
-        # Kernels that keep one half are passed its arrays twice, and ignore the second.
+        # Kernels that drop the null records ignore `rest`, but need some array for it.
         self._launch(records, keep, size, kept, rest or kept, most)
 
     @abstractmethod
@@ -106,20 +106,20 @@ class ChainedFilter(Workspace, ABC):
         """Queue the launches."""
 
     def passes(self) -> dict[str, int]:
-        """Return the number of passes over the records of a launch at full capacity."""
+        """Return the number of passes over the records in a launch at full capacity."""
         return {}
 
 
 class ScanSearchFilter(ChainedFilter):
-    """A scan of the null flags, then a binary search for each gather (Horn 2005, 36.1).
+    """Scans the null flags, then finds each record to gather by binary search (Horn 2005, 36.1).
 
-    loops: whether the search is one kernel (Listing 36-2) or a launch per step (Listing 36-1).
+    loops: whether the search is one launch (Listing 36-2) or one per step (Listing 36-1).
     """
 
     loops: ClassVar[bool] = True
 
     def _prepare(self) -> None:
-        # Inclusive count of nulls at each record, before and after a pass of the scan.
+        # Inclusive counts of nulls: input and output of a scan pass.
         self._nulls = [self._allocate(self.capacity, "int32") for _ in range(2)]
         self._guesses = self._allocate(0 if self.loops else self.capacity, "int32")
         names = ["start_scan", "scan_step", "search_step", "gather", "search_loop"]
@@ -172,7 +172,7 @@ def _scan_and_search_steps(most: int) -> tuple[list[int], list[int]]:
 
 
 class BitonicFilter(ChainedFilter):
-    """Sort (is null, index) by Batcher's bitonic network, in tiles; records move once."""
+    """Sorts (is null, index) by Batcher's bitonic network, in tiles; records move once."""
 
     def _prepare(self) -> None:
         self._keys = self._allocate(self.capacity, "uint64")
@@ -201,7 +201,7 @@ class BitonicFilter(ChainedFilter):
 
 
 class BitonicStepsFilter(ChainedFilter):
-    """The bitonic network of 2004: whole records move in each step, one launch per step."""
+    """The bitonic network of 2004: one launch per step, each of which moves whole records."""
 
     stable = False
 
@@ -234,7 +234,7 @@ class BitonicStepsFilter(ChainedFilter):
 
 @cache
 def _network_masks(most: int) -> list[int]:
-    """Return, for each step of the network, the XOR of the indices that it compares."""
+    """Return, for each step of the network, the XOR of the two indices of each comparison."""
     return [
         mask
         for stage in range(1, max(1, (most - 1).bit_length()) + 1)
@@ -266,8 +266,8 @@ class LookbackFilter(ChainedFilter):
     requires = frozenset({"cuda"})
 
     def _prepare(self) -> None:
-        # Threads per block, records per load, and loads per thread: measured on an H200 for 1 and 4
-        # words; a tile fits in shared memory.
+        # Threads per block, records per load, loads per thread: for 1 and 4 words, the fastest on
+        # an H200; otherwise, a tile that fits in shared memory.
         self._block, vector, loads = {1: (384, 4, 5), 4: (BLOCK, 1, 11)}.get(
             self.words, (BLOCK if self.words <= 32 else BLOCK // 2, 1, max(1, 32 // self.words))
         )
@@ -284,16 +284,16 @@ class LookbackFilter(ChainedFilter):
     def _launch(
         self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
     ) -> None:
-        # Always all tiles: each must write its status in every launch.
+        # Launch all tiles, as each must write its status every time.
         blocks = self._device.blocks(self.capacity, self._tile)
         self._filter(blocks, self._block, records, keep, *kept, *rest, self._status, size, most)
 
 
 class CubFilter(ChainedFilter):
-    """cub::DeviceSelect of the records, or of their indices followed by a gather.
+    """cub::DeviceSelect of the records, or of their indices, followed by a gather.
 
-    The latter if the length is on the device, if null records are kept, and for record sizes other
-    than 1 and 4 words.
+    Indices are selected if only the device knows the length, if null records are kept, or if
+    records do not have 1 or 4 words.
     """
 
     requires = frozenset({"cuda"})

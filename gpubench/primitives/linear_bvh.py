@@ -9,16 +9,16 @@ from gpubench.primitives.radix_sort import PairRadixSort
 
 BLOCK = 128
 CODE_BITS = 30
-ALONG = 1024  # cells of a Morton code along an axis
+ALONG = 1024  # Morton code cells along each axis
 
 
 class LinearBvh:
-    """A binary tree over boxes in the order of their Morton codes (Karras 2012).
+    """A binary tree over boxes, which are sorted by Morton code (Karras 2012).
 
     After a launch: `order`, int32, shape (items,): the box of each leaf. `children`, int32, shape
     (items - 1, 2): inner nodes, or `-1 - leaf`. `node_boxes`, float32, shape (2 (items - 1), 4):
-    low and high of each inner node. `leaf_boxes`: the same for the leaves, in its first 2 items
-    rows. The root is inner node 0; a tree over one box has no inner nodes.
+    low and high corners of inner nodes. `leaf_boxes`: those of leaves, in the first 2 * items rows.
+    The root is inner node 0; a tree over one box has no inner nodes.
     """
 
     def __init__(self, device: Device, items: int) -> None:
@@ -44,8 +44,8 @@ class LinearBvh:
     def launch(self, boxes: Any, low: tuple[float, float, float], edge: float) -> None:
         """Queue building the tree.
 
-        boxes: float32, shape (2 items, 4), low and high of each. low, edge: a cube that contains
-            the box centres; centres outside are clamped to it.
+        boxes: float32, shape (2 * items, 4), low and high corner of each. low, edge: a cube around
+            the box centres; centres outside it are clamped to it.
         """
         n, blocks = self._items, self._device.blocks
         grid = blocks(n, BLOCK), BLOCK

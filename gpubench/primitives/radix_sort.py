@@ -1,4 +1,4 @@
-"""Radix sort of (key, value) pairs: CUB on CUDA if nvcc is available, else our own."""
+"""Radix sort of (key, value) pairs: CUB's on CUDA if nvcc is available, else our own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort
 class PairRadixSort:
     """Stable sort of int32 keys in [0, 2^bits) with int32 values.
 
-    Bits above `bits` cost nothing; digits have up to eight bits.
+    Only the low `bits` bits are sorted, in digits of up to eight bits.
     keys, values: the sorted arrays of the last launch, 32 bits each, shape (items,).
     """
 
@@ -33,7 +33,7 @@ class PairRadixSort:
         self.keys, self.values = self._sort.keys, self._sort.values
 
     def launch(self, keys: Any, values: Any) -> None:
-        """Queue the sort; the inputs stay as they are."""
+        """Queue the sort, which leaves the inputs unchanged."""
         self._sort.launch(keys, values)
 
 

@@ -9,17 +9,17 @@ from gpubench.devices.named import NamedKernel
 
 BLOCK = 256
 ITEMS = 8
-ITEMS_CPU = 64  # a CPU core runs a block's threads in sequence: fewer, longer ones
+ITEMS_CPU = 64  # more than ITEMS, as a CPU core runs a block's threads in sequence
 
 
 class ExclusiveScan:
     """Exclusive prefix sums of counts, followed by their total.
 
-    One pass with decoupled look-back (Merrill and Garland 2016) on CUDA; elsewhere, without
-    guarantees of forward progress, three passes: tiles, tile sums, offsets.
+    On CUDA, one pass with decoupled look-back (Merrill and Garland 2016). Other back ends do not
+    guarantee forward progress, so there are three passes: tiles, tile sums, offsets.
 
     sum_type: "int" for int32 sums, "int64" if they may exceed 2^31 - 1.
-    clear: whether counts are zeroed after reading, for the next histogram.
+    clear: whether the scan zeroes the counts after reading, ready for the next histogram.
     """
 
     def __init__(

@@ -14,16 +14,16 @@ BLOCK = 256
 WIDTH = 16  # vector width of kernels/neighbour_query_simd.cl
 SLOTS = 64  # particles per work-item
 TARGETS = 16  # particles of a cell that share a candidate buffer
-SHARING = 8  # minimum particles per part of a split cell (measured on a Xeon, 16 to 200 neighbours)
+SHARING = 8  # minimum particles per part of a split cell (fastest on a Xeon, 16 to 200 neighbours)
 
 
 def suits(device: Device) -> bool:
-    """Return whether a device has SIMD vectors rather than threads."""
+    """Whether a device is a CPU with OpenCL, whose kernels use SIMD vectors."""
     return device.is_cpu and "opencl" in device.features
 
 
 class SimdQuery:
-    """The launches of a CellQuery over sorted cells, explicitly vectorised.
+    """Runs a CellQuery over sorted cells with explicitly vectorised kernels.
 
     grid: the packed grid, on the device. constants: PERIODIC, REACH, HALF.
     workspace_bytes: the positions in cell order.
@@ -33,7 +33,7 @@ class SimdQuery:
         self, device: Device, particles: int, grid: Any, cutoff2: np.float32, **constants: int
     ) -> None:
         self._device, self._particles, self._grid, self._cutoff2 = device, particles, grid, cutoff2
-        self._pitch = (particles // WIDTH + 2) * WIDTH  # one vector past the end stays inside
+        self._pitch = (particles // WIDTH + 2) * WIDTH  # one vector past the end may be read
         self._sorted = device.empty(3 * self._pitch, "float32")
         self.workspace_bytes = int(self._sorted.nbytes)
         self._gather, self._count, self._fill = (
@@ -45,7 +45,7 @@ class SimdQuery:
         )  # fmt: skip
 
     def gather(self, order: Any, positions: Any) -> Any:
-        """Queue a copy of positions in cell order, in the layout of `launch`; return it."""
+        """Queue a copy of positions in cell order, in the layout that `launch` reads; return it."""
         self._gather(
             self._device.blocks(self._pitch, BLOCK), BLOCK,
             order=order, positions=positions, sorted=self._sorted, particles=self._particles,
@@ -56,7 +56,7 @@ class SimdQuery:
     def launch(
         self, fills: bool, arrays: Mapping[str, Any], counts: Any, offsets: Any, neighbours: Any
     ) -> None:
-        """Queue a count or a fill.
+        """Queue the count or the fill of a query.
 
         arrays: positions as `gather` returns them, start, order.
         """
@@ -67,5 +67,5 @@ class SimdQuery:
         )  # fmt: skip
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a gather: an index and a position read, three numbers written."""
+        """Return the bytes of a gather: reads an index and a position, writes three numbers."""
         return 32 * self._particles

@@ -10,7 +10,7 @@ BLOCK = 512
 
 
 class CellsOfSortedKeys:
-    """Binary search for the start of each cell, and extraction of particles from keys."""
+    """Finds the start of each cell by binary search, and extracts the particles from the keys."""
 
     def __init__(self, device: Device, particles: int, cells: int, *, reorder: bool) -> None:
         self._device, self._particles, self._cells = device, particles, cells
@@ -19,12 +19,12 @@ class CellsOfSortedKeys:
         self._unpack = device.kernel("sorted_keys.cu", "unpack", **constants)
 
     def launch(self, keys: Any, start: Any, order: Any, positions: Any, reordered: Any) -> None:
-        """Queue the answer of SortedCells.
+        """Queue the conversion to the arrays of SortedCells.
 
         keys: uint64, shape (particles,), sorted; the cell in the upper half, the particle in the
-            lower one.
-        start, order, reordered: as in SortedCells. positions: float32, shape (particles, 4); used,
-            with reordered, only if reordering.
+            lower half.
+        start, order, reordered: as in SortedCells. positions: float32, shape (particles, 4);
+            these two are unused if made without reordering.
         """
         n, cells, blocks = self._particles, self._cells, self._device.blocks
         self._search(blocks(cells + 1, BLOCK), BLOCK, keys, start, cells, n)

@@ -10,7 +10,7 @@ from gpubench.devices.base import Device
 
 
 class Workspace:
-    """Base class that counts its allocations. workspace_bytes: their sum."""
+    """Base class that adds up the bytes it allocates in `workspace_bytes`."""
 
     def __init__(self, device: Device) -> None:
         self._device, self.workspace_bytes = device, 0
@@ -18,7 +18,7 @@ class Workspace:
     def _allocate(
         self, shape: int | tuple[int, ...], dtype: DTypeLike, byte: int | None = None
     ) -> Any:
-        """Allocate an array, with every byte set to `byte` if given."""
+        """Allocate an array; set every byte to `byte`, if given."""
         array = self._device.empty(shape, dtype)
         if byte is not None:
             self._device.fill(array, byte)

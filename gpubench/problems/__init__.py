@@ -1,7 +1,7 @@
 """The problems that algorithms solve: each is a folder here, or an added module.
 
-A problem declares its kind of input, with axes and generator, its contract, its oracle and its test
-cases. There is no other list of problems. Reading records needs only the kinds.
+A problem declares its kind of input (with axes and generator), its contract, its oracle and its
+test cases. There is no other list of problems. Reading records needs only the kinds of input.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from gpubench.base.errors import UserError
 from gpubench.core.problem import Problem
 from gpubench.core.recipe import SCALES, DeclaredAxis, Recipe, Words, declared_axes
 
-# The order of columns for inputs of several kinds; others come last.
+# The order of axes in tables that mix kinds of input; other axes come last.
 _ORDER = ("particles", "records", "pairs", "matrix", "surfaces", "keys", "meshes", "simulation")
-# Fields of records and of the data frame that are not input axes.
+# Names of fields of records and of the data frame, which input axes must not use.
 RESERVED = frozenset({
     "key", "study", "sweep", "algorithm", "form", "parameters", "device", "input", "drawn",
     "inputs", "mode", "status", "reason", "samples_ms", "throttled_ms", "throttled_by", "remarks",
@@ -31,12 +31,12 @@ RESERVED = frozenset({
     "is_first", "file", "cells", "kind", "name", "points", "requires", "quick", "subjects",
     "modes",
 })  # fmt: skip
-_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # kinds of other packages, learnt from results
+_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # axes of other packages' kinds, read from results
 
 
 @cache
 def own() -> dict[str, Problem]:
-    """Return the problems of the package, by their names."""
+    """Return the package's own problems by name."""
     found: list[Problem] = []
     for folder in pkgutil.iter_modules(__path__):
         if folder.ispkg:
@@ -95,7 +95,7 @@ def _is_problem(cls: object, module: str) -> bool:
 
 @cache
 def own_kinds() -> dict[str, type[Recipe]]:
-    """Return the package's kinds of input by name."""
+    """Return the package's own kinds of input by name."""
     found = {each.takes.kind: each.takes for each in own().values()}
     in_order = [*_ORDER, *sorted(found.keys() - {*_ORDER})]
     return {name: found[name] for name in in_order}
@@ -112,18 +112,18 @@ def _own_axes() -> dict[str, dict[str, DeclaredAxis]]:
 
 
 def axes_by_kind() -> Mapping[str, Mapping[str, DeclaredAxis]]:
-    """Return the axes of records: of the package's kinds, and of kinds read from results."""
+    """Return the recorded axes of the package's kinds and of the kinds read from results."""
     return _own_axes() | _LEARNT
 
 
 def recorded(kind: type[Recipe]) -> dict[str, DeclaredAxis]:
-    """Return the axes of a kind that are in records."""
+    """Return the axes of a kind that records store."""
     every = declared_axes(kind) | dict(kind.derived)
     return {name: each for name, each in every.items() if each.recorded is not None}
 
 
 def learn(kind: str, axes: Mapping[str, DeclaredAxis]) -> None:
-    """Register a kind of another package; declarations of axes with words take precedence."""
+    """Register another package's kind of input; axes that declare words replace others."""
     if kind in own_kinds():
         return
     known = _LEARNT.setdefault(kind, {})
@@ -137,12 +137,12 @@ _changes: list[str] = []
 
 
 def learnt() -> int:
-    """Return the number of calls of `learn` with news; caches of the axes depend on it."""
+    """Return the number of axes that `learn` added or replaced: a key for caches of the axes."""
     return len(_changes)
 
 
 def axes() -> dict[str, DeclaredAxis]:
-    """Return all axes of records, each once, in the order of the kinds."""
+    """Return all recorded axes by name, in the order of the kinds."""
     found: dict[str, DeclaredAxis] = {}
     for of_kind in axes_by_kind().values():
         for name, declared in of_kind.items():

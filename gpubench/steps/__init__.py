@@ -1,1 +1,1 @@
-"""Steps of a simulation, as algorithms that a study measures."""
+"""Simulation steps as algorithms, so that a study can measure them."""

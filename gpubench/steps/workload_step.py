@@ -1,4 +1,4 @@
-"""Steps of a workload, as an algorithm that a study measures within the whole."""
+"""Steps of a workload, wrapped as an algorithm so that a study can measure them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from gpubench.workloads.cell_workload import InCells
 from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload
 
-# Even, as a graph needs: double-buffered arrays are then back where they were.
+# Even: a graph must leave double-buffered arrays as it found them.
 STEPS = 2
-# Lists are rebuilt every few steps: enough steps for each launch to include its share.
+# Lists are rebuilt every few steps: a launch must be long enough to include some rebuilds.
 STEPS_WITH_SKIN = 20
-PHASE_STEPS = 20  # timed for their phases
+PHASE_STEPS = 20  # steps whose phases are timed
 
 
 class WorkloadStep(Algorithm):
-    """Plain steps of a workload with a cell list inside, launch by launch, without its own graph.
+    """Steps of a workload over a cell list, queued launch by launch, without the workload's graph.
 
-    workload, algorithm: classes; form and parameters are those of the algorithm.
-    skin: see Workload. time_step: replaces the workload's own, unless None.
-    ranks: the number that share the simulation, ensured by the runner; None for one.
-    decomposition: how they share it, see decomposed/shared.py; None with one rank.
+    workload, algorithm: classes. form, parameters: of the algorithm.
+    skin: see Workload. time_step: replaces the workload's time step, unless None.
+    ranks: the number of ranks that share the simulation, which the runner starts; None for one.
+    decomposition: how the ranks divide it, see decomposed/shared.py; None with one rank.
     setting: a parameter of the workload, NAME=VALUE, or None.
-    launches: steps in one launch; reported times are of one step.
+    launches: the number of steps in a launch; reported times are per step.
     input_hash: SHA-256 over the initial state, first 16 hex digits.
     """
 
@@ -69,7 +69,7 @@ class WorkloadStep(Algorithm):
         self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS
         self.workspace_bytes = self.workload.workspace_bytes + inside.workspace_bytes
         self.input_hash = _hash(self.workload.state())
-        # With several ranks, each has only a part of the particles.
+        # With several ranks, each rank has only a part of the particles.
         self._is_alone = ranks is None
         alone = self.workload if self._is_alone else None
         self._cells = alone.cell_by_id if isinstance(alone, InCells) else None
@@ -77,7 +77,7 @@ class WorkloadStep(Algorithm):
         self._moved: dict[str, float] = {}
 
     def load(self, inputs: SimulationStart) -> None:
-        """Do nothing: the workload drew its particles from the seed when it was made."""
+        """Do nothing: the workload's constructor has already drawn its particles."""
 
     def launch(self) -> None:
         """Queue the steps."""
@@ -86,8 +86,8 @@ class WorkloadStep(Algorithm):
     def check(self) -> str | None:
         """Do one step and compare it with a reference step; return None, or the first error.
 
-        The launches since the last `poison` must have done their steps. For a right step, records
-        the fraction of particles that changed cells.
+        It is also an error if launches since the last `poison` did too few steps. After a correct
+        step, the fraction of particles that changed cells is recorded.
         """
         self.workload.count_steps()
         if (done := self.workload.step - self._begun_at) < self.launches:
@@ -102,7 +102,7 @@ class WorkloadStep(Algorithm):
 
     @property
     def answer(self) -> Any:
-        """Raise NotImplementedError: the workload checks a step, from the state before it."""
+        """Raise NotImplementedError: `check` compares the workload's states instead."""
         raise NotImplementedError("a step has no answer of its own")
 
     def poison(self) -> None:
@@ -113,7 +113,7 @@ class WorkloadStep(Algorithm):
             self.workload.poison()
 
     def phases_ms(self) -> dict[str, float]:
-        """Time the phases of some steps: medians, or means with a skin, where steps differ.
+        """Time the phases of some steps: medians; means with a skin, since steps then differ.
 
         A picture drawn on the device is reported as `draw`; it is not part of a step.
         """
@@ -126,7 +126,7 @@ class WorkloadStep(Algorithm):
 
     @property
     def no_graph(self) -> str | None:
-        """Return the values that the host reads back in a step, in words, or None."""
+        """Describe the values that the host reads back in each step, or return None."""
         if self.workload.host_part is not None:
             return self.workload.host_part
         if self.workload.skin > 0:
@@ -139,8 +139,8 @@ class WorkloadStep(Algorithm):
     def outcome(self) -> dict[str, int | float | str]:
         """Return the number of simulation steps done, including checks and warm-up.
 
-        Also the fraction of particles that changed cells (as long as the forces' reach) in the last
-        checked step, and the workload's own outcome.
+        Also the fraction of particles that changed cells in the last checked step (cells as long as
+        the reach of the forces), and the workload's own outcome.
         """
         return {"steps_done": self.workload.step, **self._moved, **self.workload.outcome()}
 

@@ -1,1 +1,1 @@
-"""Oracles for right answers, and the inputs on which algorithms are tested."""
+"""Tests of algorithms against oracles, on the inputs of the conformance suites."""

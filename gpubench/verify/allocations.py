@@ -1,4 +1,4 @@
-"""Memory during checks: never zero by chance, and fully declared."""
+"""Device memory during checks: filled with garbage, and compared with what is declared."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gpubench.core.poison import FLOATS
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
-# Small, with room behind each array: used as an index, it gives a wrong answer but no crash.
+# Used as an index, this stays within an array and the ROOM behind it, so nothing crashes.
 INTEGER = 3
 ROOM = 2**20  # items
 
 
 class UndeclaredMemory(Exception):
-    """`workspace_bytes` omits memory that an algorithm allocated."""
+    """An algorithm's `workspace_bytes` is less than it allocated."""
 
 
 class Allocations:
-    """The allocations on a device: `total` counts the bytes of `empty`, not those of `upload`."""
+    """Counts the bytes allocated by a device's `empty`, but not by `upload`, in `total`."""
 
     def __init__(self) -> None:
         self.total = 0
 
     def declared_by(self, make: Callable[..., Algorithm]) -> Callable[..., Algorithm]:
-        """Return a constructor that raises UndeclaredMemory if less is declared than allocated."""
+        """Wrap a constructor to raise UndeclaredMemory if it declares less than it allocates."""
 
         def made(**options: Any) -> Algorithm:
             before = self.total

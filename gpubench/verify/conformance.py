@@ -1,4 +1,4 @@
-"""Running a conformance suite: the inputs on which all algorithms of a problem are tested."""
+"""Run conformance suites, the inputs on which all algorithms of a problem are tested."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class CaseResult:
 
 @cache
 def _oracle(family: str, case: Case) -> Oracle:
-    """Return the oracle of a suite's case, shared by all algorithms of the family."""
+    """Return the oracle of a case, cached for all algorithms of the family."""
     return problems.problems()[family].oracle(case.make(), case.exact)
 
 
 def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> list[CaseResult]:
     """Run the suite of a family.
 
-    make_algorithm: makes the algorithm, with its conformance_parameters, for an input, whose
-        `made_for` is passed as keywords; if it raises NotSupported the case is skipped.
-    Each answer is checked after a first launch and after a second one, which must recompute it
-    completely: the first answer is overwritten with values that no right answer holds.
+    make_algorithm: constructs the algorithm, with its conformance_parameters, from the keywords in
+        the input's `made_for`; a case for which it raises NotSupported is skipped.
+    The answer is checked after two launches. Between them it is overwritten with values that no
+    correct answer holds, so the second launch must recompute all of it.
     """
     return [
         _run(make_algorithm, case.name, case.make(), _oracle(family, case))
@@ -44,7 +44,7 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
 
 
 def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
-    """Run one case like run_conformance."""
+    """Run a single case as run_conformance does."""
     inputs = case.make()
     oracle = problems.problems()[family].oracle(inputs, case.exact)
     return _run(make_algorithm, case.name, inputs, oracle)

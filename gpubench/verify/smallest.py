@@ -1,4 +1,4 @@
-"""The smallest input on which an algorithm is wrong."""
+"""Find the smallest input on which an algorithm is wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpubench.core.case import Case
 from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.verify.conformance import run_case
 
-PIECES = 8  # of a large input, tried instead of it
+PIECES = 8  # pieces of a large input that are tried in its place
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Smallest:
 
     @property
     def clause(self) -> str:
-        """The failure in one clause, for display."""
+        """A one-clause summary of the failure, for display."""
         n = self.inputs.particles
         return f"{n} particle{'s' * (n != 1)} are enough: {self.problem}"
 
     def describe(self) -> str:
-        """Return grid, positions and problem, as text from which the input can be recreated."""
+        """Return the grid, positions and problem as text that suffices to recreate the input."""
         grid = self.inputs.grid
         lines = [
             f"grid: cells {grid.cells}, low {grid.low}, size {grid.size},"
@@ -58,13 +58,13 @@ def smallest_failure(
     exact: bool = False,
     most: int = 1000,
 ) -> Smallest | None:
-    """Shrink an input on which an algorithm is wrong, as long as it stays wrong.
+    """Shrink an input as long as the algorithm stays wrong on it.
 
-    Halves of the particles are left out, then quarters, and so on down to single ones (delta
-    debugging: Zeller and Hildebrandt 2002, section 3). make_algorithm: as in run_conformance.
-    most: the maximum number of runs. Returns None where it is right on the input itself.
+    Halves of the particles are left out, then quarters, down to single particles (delta debugging:
+    Zeller and Hildebrandt 2002, section 3). make_algorithm: as in run_conformance. most: the
+    maximum number of runs. Returns None if the algorithm is right on the whole input.
 
-    An exception or a skip on fewer particles counts as right.
+    If the algorithm raises or is skipped on fewer particles, that counts as right.
     """
 
     def problem_of(candidate: ParticleSet) -> str | None:
@@ -92,7 +92,7 @@ def smallest_failure(
                 inputs, problem, shrunk = fewer, found, True
             else:
                 first += length
-        # Passes over single particles are repeated until none can be left out.
+        # Repeat passes over single particles until no more can be left out.
         length = length if shrunk and length == 1 and tried < most else length // 2
     return Smallest(inputs, problem, tried)
 
@@ -105,11 +105,11 @@ def smallest_failure_of_a_piece(
     largest: int = 2**16,
     most: int = 300,
 ) -> Smallest | None:
-    """Shrink a piece of a large input on which an algorithm is still wrong.
+    """Find a piece of a large input on which an algorithm is still wrong, and shrink it.
 
-    Pieces of `particles` particles come first, then larger ones up to `largest`, with fewer runs:
-    some algorithms are only wrong with enough particles for them to use cells.
-    Returns None where it is right on all of the PIECES of each size.
+    Pieces of `particles` particles come first, then larger pieces up to `largest`, in fewer runs:
+    some algorithms use cells, and are wrong, only if there are enough particles.
+    Returns None if the algorithm is right on all of the PIECES of each size.
     """
     while particles <= largest:
         for piece in _pieces_of(inputs, particles, PIECES):
@@ -122,9 +122,9 @@ def smallest_failure_of_a_piece(
 
 
 def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
-    """Return pieces of an input with equal numbers of particles, each of consecutive cells.
+    """Return pieces of an input, each of `particles` particles from consecutive cells.
 
-    They are spread over the input; a small input is the only piece.
+    The pieces are spread over the input; an input of at most that size is the only piece.
     """
     if inputs.particles <= particles:
         return [inputs]
@@ -134,12 +134,12 @@ def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[Particl
 
 
 def _without(inputs: ParticleSet, which: slice) -> ParticleSet:
-    """Return the particles without some of them, in every state."""
+    """Return the input without the given particles, in every state."""
     return _only(inputs, np.delete(np.arange(inputs.particles), which))
 
 
 def _only(inputs: ParticleSet, which: NDArray[np.intp]) -> ParticleSet:
-    """Return some of the particles, in every state."""
+    """Return the input with only the given particles, in every state."""
     before = None if inputs.before is None else _only(inputs.before, which)
     left = inputs.positions[which]
     return replace(inputs, positions=left, distribution="given", order="given", before=before)

@@ -1,1 +1,1 @@
-"""Whole simulation steps over any algorithm; see workload.py for their interface."""
+"""Workloads: whole simulation steps over any algorithm; workload.py defines the interface."""

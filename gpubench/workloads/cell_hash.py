@@ -1,4 +1,4 @@
-"""Hashing the integer cells of positions, for a hash grid that keeps a workload's cells."""
+"""Hashes the integer cells of positions, for workloads that keep their cells in a hash grid."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpubench.devices.base import Device
 class CellHash:
     """Hashes the cell of each position (silva2012, Algorithm 1).
 
-    constants: those with which kernels/in_cells.cu is compiled. origin: the cell hashed as (0, 0,
-    0), where the bounds of the world are not part of the key.
+    constants: compile-time constants of kernels/in_cells.cu. origin: the cell hashed as (0, 0, 0),
+    unless the bounds of the world are part of the key.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class CellHash:
         )
 
     def launch(self, places: Any, bucket_of: Any, packed_box: Any) -> None:
-        """Queue finding the bucket of each particle.
+        """Queue the kernel that finds the bucket of each particle.
 
         places: the workload's positions, (particles, 4). bucket_of: int32 (particles,).
         """

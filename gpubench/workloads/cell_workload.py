@@ -1,7 +1,7 @@
 """Particles in a box, kept in cells by any algorithm: the base of all workloads over cells.
 
-In each step the cells are rebuilt or updated, or else neighbour lists are kept until a particle has
-moved half the skin. Where an algorithm sorts, particles are stored in the order of their cells.
+Each step rebuilds or updates the cells; with a skin, it instead keeps neighbour lists until a
+particle has moved half the skin. If the algorithm sorts, particles are stored in cell order.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from gpubench.workloads.parameters import require_size
 from gpubench.workloads.workload import BlowUp, State, Value, Workload, drawn
 
 BLOCK = 128
-# TRAVERSAL in kernels/common/candidates.h.
+# Values of TRAVERSAL in kernels/common/candidates.h.
 TRAVERSALS = {SortedCells: 0, LinkedCells: 1, LimitedCells: 2, HashedCells: 4}
 LISTED = 3
-# Neighbours kept before their forces are computed; fewer fit beside each other on a GPU.
+# Neighbours that a thread collects before it computes their forces; GPU threads have less room.
 DEFERRED, DEFERRED_ON_CPU = 24, 48
-PARTS = 3  # of the reach: sorted cells are cut this fine along x
-LIST_MARGIN = 2.5  # capacity of a neighbour list, over the mean
+PARTS = 3  # sorted cells per reach along x
+LIST_MARGIN = 2.5  # capacity of a neighbour list, relative to the mean length
 ROOM_STEP = 32
-STEPS_PER_GRAPH = 2  # even, so that double-buffered arrays are back where they were
+STEPS_PER_GRAPH = 2  # even: a graph must leave double-buffered arrays as it found them
 
 
 class InCells(Workload):
-    """A workload whose state is a position (place) and some columns for each particle.
+    """A workload whose state consists of a position ("place") and some columns per particle.
 
     A place is (x, y, z, id), uint32, in units of the box (see physics/box.py). Each column is
     float32 (particles, 4). Arrays hold the bits of places as float32, as algorithms expect.
 
-    columns: their names, at most two. box, reach: the box, and how far apart neighbours may be.
+    columns: their names, at most two. box, reach: the box, and the maximum distance of neighbours.
     flat: axes along which nothing moves. origin_cell: the cell of the origin, for hashed cells.
     """
 
@@ -62,7 +62,7 @@ class InCells(Workload):
     reach: float
     flat: tuple[int, ...] = ()
     origin_cell: tuple[int, int, int] = (0, 0, 0)
-    coarsely: tuple[Any, ...] = ()  # box and array for coarse places, where cells are sorted
+    coarsely: tuple[Any, ...] = ()  # box and array of coarse places, if cells are sorted
     _is_built = False  # whether valid cells exist
     common: ClassVar[Mapping[str, Value]] = {}
 
@@ -108,13 +108,13 @@ class InCells(Workload):
 
     @abstractmethod
     def compare(self, before: State, after: State) -> str | None:
-        """Compare a step, given the states before and after it, with float64; return any error.
+        """Compare the states before and after a step with a float64 reference; return any error.
 
-        The device arrays are still as the step left them.
+        The device arrays still hold the results of the step.
         """
 
     def numbered(self, positions: Floats) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-        """Return places with ids in cell order, and the permutation of the particles."""
+        """Return places, numbered in cell order, and the permutation that sorts the positions."""
         units = self.box.to_units(positions)
         order = stable_order(self.box.cell_numbers(units, self.reach))
         ids = np.arange(self.particles, dtype=np.uint32)
@@ -123,7 +123,7 @@ class InCells(Workload):
     def cell_by_id(self) -> NDArray[np.int64]:
         """Return the cell of each particle, in order of their ids, int64, shape (particles,).
 
-        The cells are as long as the reach, whichever cells the algorithm uses.
+        These cells are as long as the reach, whatever cells the algorithm uses.
         """
         places = self.device.download(self.places).view(np.uint32)
         return take(self.box.cell_numbers(places, self.reach), rows_of(places[:, 3]))
@@ -165,7 +165,7 @@ class InCells(Workload):
     def stepped(self) -> None:
         """Note that a step has been queued."""
         if self.skin > 0:
-            # The arrays sorted for the lists become the state, in the same order.
+            # The arrays that were sorted for the lists become the state.
             self.current = [self.places, *self.state_columns]
         self.step += 1
 
@@ -224,7 +224,7 @@ class InCells(Workload):
         for name, column in zip(self.columns, self.state_columns, strict=True):
             device.write(column, state[name])
         self._set_clock()
-        # A list must be built before it can be updated; neighbour lists must be rebuilt.
+        # A cell list must be built before it can be updated; neighbour lists must be rebuilt.
         self._is_built = False
         device.fill(self.stale, 0xFF)
         self.current = [self.places, *self.state_columns]
@@ -246,7 +246,7 @@ class InCells(Workload):
             raise UserError(f"this is no state of {self.name} with {self.particles} particles")
 
     def poison(self) -> None:
-        """Clear cells that are rebuilt, and neighbour lists; cells that are updated are needed."""
+        """Clear neighbour lists and cells, but not cells that the next step updates."""
         if self.skin > 0:
             self.device.fill(self._counts, 0x00)
             self.device.fill(self.stale, 0xFF)
@@ -286,7 +286,7 @@ class InCells(Workload):
 
     @property
     def constants(self) -> dict[str, int | str]:
-        """The constants with which a step's kernels are compiled."""
+        """The compile-time constants of a step's kernels."""
         return {
             **self._traversal(LISTED if self.skin > 0 else TRAVERSALS[self._shape]),
             "KEEP": int(self.skin > 0),
@@ -295,9 +295,9 @@ class InCells(Workload):
         }
 
     def _traversal(self, traversal: int) -> dict[str, int | str]:
-        """Return the constants with which kernels that visit a particle's candidates are compiled.
+        """Return the compile-time constants of kernels that visit a particle's candidates.
 
-        Constants that a traversal does not use are the same for all, so that binaries are shared.
+        Constants that a traversal does not use have fixed values, so that binaries are shared.
         """
         return {
             "BLOCK": BLOCK,
@@ -316,16 +316,16 @@ class InCells(Workload):
 
     @property
     def order(self) -> Any:
-        """The index of each particle's state, for states that are not reordered."""
+        """The index of the state of each particle in cell order, if the state is not reordered."""
         return self._cells[1] if self.scatters else self._cell_of[0]
 
     def by_id(self, column: Any) -> NDArray[Any]:
-        """Download an array that the last step left in the order of `current`, in order of ids."""
+        """Download an array of the last step, ordered like `current`, and sort it by id."""
         ids = self.device.download(self.places).view(np.uint32)[:, 3]
         return take(self.in_place(column), rows_of(ids))
 
     def in_place(self, column: Any) -> NDArray[np.float32]:
-        """Download an array that the last step left in the order of `current`, in state order."""
+        """Download an array of the last step, ordered like `current`, and put it in state order."""
         found: NDArray[np.float32] = self.device.download(column)
         return put(found, self.device.download(self.order)) if self.scatters else found
 
@@ -336,7 +336,7 @@ class InCells(Workload):
         return array
 
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
-        """Make the algorithm that keeps the cells, and allocate the arrays that depend on it."""
+        """Construct the algorithm that keeps the cells, and the arrays that depend on it."""
         self.algorithm = algorithm(self.device, self.particles, self.grid, form, parameters)
         if not self.algorithm.reads_cells:
             raise UserError(
@@ -378,7 +378,7 @@ class InCells(Workload):
         n, is_sorted = self.particles, self._shape in (SortedCells, HashedCells)
         form = self.algorithm.forms[self.algorithm.form]
         self._reorders = is_sorted and form.reorders
-        # Updated lists cannot be renumbered: the state is scattered back after each step.
+        # An updated cell list refers to particles by index, so each step scatters the state back.
         self.scatters = is_sorted and isinstance(self.algorithm, CellListUpdate) and self.skin == 0
         rows = n if is_sorted else 0
         self._sorted_columns = [self.array((rows, 4), "float32") for _ in self.columns]
@@ -389,7 +389,7 @@ class InCells(Workload):
             self._capacity = int(slots.shape[1])
 
     def _allocate_lists(self) -> None:
-        """Allocate lists with room for more neighbours than a ball of reach plus skin holds."""
+        """Allocate neighbour lists with LIST_MARGIN times the mean number of neighbours."""
         listed = self.particles if self.skin > 0 else 0
         reach = self.reach + self.skin
         ball = math.pi * reach**2 if self.flat else 4 / 3 * math.pi * reach**3
@@ -432,7 +432,7 @@ class InCells(Workload):
         return self.algorithm.cell_of if isinstance(self.algorithm, CellListUpdate) else None
 
     def _choose_cells(self) -> None:
-        """Choose the array for the next cells: not the one that an update starts from."""
+        """Choose the array for the new cell ids; an update still needs the old ids."""
         first, second = self._cell_of
         turns = isinstance(self.algorithm, CellListUpdate) and self._is_built
         self._next_cells = second if turns and self.algorithm.cell_of is first else first

@@ -1,7 +1,7 @@
 """A fluid with density constraints: a dam break with long steps.
 
-The model and its units: gpubench/physics/constraint.py. A step: cells, sort, noted neighbours
-(list), setup of the solve (blocks), the pressures (solve), and symplectic Euler.
+The model and its units: gpubench/physics/constraint.py. The phases of a step: cells, sort, listing
+neighbours (list), setting up the solve (blocks), pressures (solve), and symplectic Euler.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from gpubench.workloads.parameters import require_known_values
 from gpubench.workloads.tank import DamBreak, by_ids
 from gpubench.workloads.workload import Snapshot, State, Value
 
-NOTED = 1.6  # room for noted neighbours, over the mean
+NOTED = 1.6  # capacity of a particle's neighbour list, relative to the mean length
 SLOT, SQUARES, LIMBS = 16, 4, 5  # as in kernels/constraint_fluid.cu
-MOST_PARTICLES = BLOCK * 2**19  # so that a dot product's words can hold the sums of all blocks
+MOST_PARTICLES = BLOCK * 2**19  # more could overflow the words of a dot product
 # Number of words of `statistics` in kernels/constraint_fluid.cu.
 WORDS = 9
 TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST = range(2, WORDS)
@@ -34,18 +34,18 @@ KERNELS = (
     "note_neighbours", "blocks", "cut_pressures", "push_all", "residuals", "directions",
     "push_all_along", "images", "follow_all", "integrate",
 )  # fmt: skip
-RESIDENT_BLOCKS = 7  # per multiprocessor, of a single-launch solve; 8 would spill registers
+RESIDENT_BLOCKS = 7  # per multiprocessor in a single-launch solve; 8 would spill registers
 
 
 class ConstraintFluid(DamBreak):
-    """A collapsing column of fluid, with density constraints that only push.
+    """A collapsing column of fluid, with density constraints that push but never pull.
 
-    The w component of the state column holds the pressures times the time step, from which the next
-    step starts. viscosity, mach, neighbours, wall_distance: as in SPH. compliance: 0 for an
-    incompressible fluid, 1 for one as compressible as that of SPH. damping: tau in time steps.
-    solver: conjugate-gradients, whose active set, the positive pressures, is updated after
-    `restart` iterations, or jacobi. iterations: of a step, at most. tolerance: of the root mean
-    square of the unsolved density error; a solve ends when it is reached.
+    The w component of the state column holds pressures times the time step, the initial guess of
+    the next solve. viscosity, mach, neighbours, wall_distance: as in SPH. compliance: 0 for an
+    incompressible fluid, 1 for the compressibility of SPH. damping: tau in time steps. solver:
+    jacobi, or conjugate-gradients, which updates its active set (the positive pressures) after
+    `restart` iterations. iterations: maximum per step. tolerance: a solve ends when the root mean
+    square of the remaining density error falls below it.
     """
 
     name = "constraint-fluid"
@@ -116,7 +116,7 @@ class ConstraintFluid(DamBreak):
             raise UserError(f"a state of {self.name} has pressures that are below 0 or no numbers")
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return Tank.observe, density errors of the last step, and statistics of the solves."""
+        """Return the observables of Tank, the last step's density errors, solver statistics."""
         errors = np.maximum(self.density_errors(), 0.0) if self.step > self._restored_at else None
         of_density = {
             "largest_density_error": math.nan if errors is None else float(errors.max()),
@@ -207,7 +207,7 @@ class ConstraintFluid(DamBreak):
             self._by_jacobi()
         elif self._is_resident:
             self.device.fill(self._meetings, 0xFF)
-            # As few turns as possible, the same number for all blocks.
+            # Every resident block does the same number of turns, as few as possible.
             turns = -(-self.blocks // (RESIDENT_BLOCKS * self.device.compute_units))
             blocks = -(-self.blocks // turns)
             self._launch(
@@ -218,7 +218,7 @@ class ConstraintFluid(DamBreak):
             self._by_gradients()
 
     def _by_gradients(self) -> None:
-        """In each round, choose an active set and run conjugate gradients on it."""
+        """Queue rounds that choose an active set and run conjugate gradients on it."""
         slot, before = 0, -1
         for iterations in self._rounds:
             self._launch("cut_pressures", slot, 0)
@@ -237,7 +237,7 @@ class ConstraintFluid(DamBreak):
         self._evaluate(slot, before, counts=False)
 
     def _is_done(self, slot: int) -> bool:
-        """Read back whether a stage has converged: cheaper on a CPU than idle launches."""
+        """Read back whether a stage has converged; on a CPU this is cheaper than idle launches."""
         first = slot * SLOT + SQUARES
         words = self.device.download(self.progress)[first : first + LIMBS].view(np.uint32)
         total = sum(int(word) << (13 * place) for place, word in enumerate(words))
@@ -253,7 +253,7 @@ class ConstraintFluid(DamBreak):
         self._evaluate(iterations, iterations - 1, counts=False)
 
     def _evaluate(self, slot: int, before: int, *, counts: bool) -> None:
-        """Queue new velocities and residuals, unless the stage `before` is done."""
+        """Queue computing velocities and residuals, unless stage `before` has converged."""
         self._launch("push_all", slot, before)
         self._launch("residuals", slot, before, int(counts))
 

@@ -1,7 +1,7 @@
 """Dissipative particle dynamics (rozen2008, section 4), over any algorithm that makes cells.
 
-A step: the cell of each particle; the sort; where it sorts, reordering by cell; forces; leap-frog.
-All sums are exact, so every algorithm gives bitwise the same trajectory on one device; see
+A step: cell ids; the cell list; reordering of sorted particles; forces; leap-frog.
+All sums are exact, so all algorithms yield bitwise identical trajectories on a device; see
 kernels/dpd.cu.
 """
 
@@ -30,9 +30,9 @@ from gpubench.workloads.cell_workload import BLOCK, InCells
 from gpubench.workloads.parameters import require_known_values
 from gpubench.workloads.workload import Snapshot, State, Value
 
-# Back ends with fast float32 atomic addition: each pair of sorted cells is computed once.
+# Back ends with fast float32 atomic addition, which compute each pair in sorted cells once.
 PAIRS_ONCE = frozenset({"cuda"})
-MESH, LAYER = 1.5, 1.0  # of the meshes for observing domains and mixing
+MESH, LAYER = 1.5, 1.0  # cell sizes of the meshes for observing domains and mixing
 NOISES = {"philox": 0, "rozen2008": 1}
 GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # names in physics.noise
 WEIGHTS = ("groot-warren", "rozen2008")
@@ -58,8 +58,8 @@ class Beginning:
 class DPD(InCells):
     """The base class of the DPD workloads, which differ in their model.
 
-    Its columns are the velocities at half steps, (x, y, z, bits of the species), and the drag's
-    velocities where they are separate.
+    Its columns are the velocities at half steps, (x, y, z, bits of the species), and, for
+    integrators that predict them, the velocities that enter the drag.
     """
 
     source = "rozen2008, section 4; Groot and Warren, J. Chem. Phys. 107, 4423 (1997)"
@@ -141,9 +141,9 @@ class DPD(InCells):
         )  # fmt: skip
 
     def snapshot(self) -> Snapshot:
-        """Return positions, and velocities of the same moment: the stored ones plus half a kick.
+        """Return positions, and velocities at that time: the stored velocities plus half a kick.
 
-        This computes the forces of the next step. Raises BlowUp, as `require_sound` does.
+        This computes the forces of the next step. Raises BlowUp like `require_sound`.
         """
         for _, launch in self.phases()[:-1]:
             launch()
@@ -244,7 +244,7 @@ class DPDStandard(DPD):
 class DPDOfPaper(DPDStandard):
     """The standard fluid stepped as in rozen2008, section 4.
 
-    Leap-frog places, Adams-Bashforth velocities in the drag, and the paper's random numbers.
+    Leap-frog positions, Adams-Bashforth velocities in the drag, the paper's random numbers.
     """
 
     name = "dpd-rozen2008"
@@ -273,7 +273,7 @@ class TwoSpecies(DPD):
     }
 
     def fluid_of_pairs(self, gravity: float = 0.0) -> Fluid:
-        """Make the fluid given by the parameters, with gravity downwards."""
+        """Make the fluid that the parameters describe; gravity acts downwards."""
 
         def pairs(name: str) -> tuple[float, float, float]:
             return self.number(f"{name}_aa"), self.number(f"{name}_ab"), self.number(f"{name}_bb")
@@ -284,7 +284,7 @@ class TwoSpecies(DPD):
         )  # fmt: skip
 
     def box_of(self, x: float, y: float, z: float) -> Box:
-        """Return a box with or without walls below and above; a flat one also has walls along y."""
+        """Return a box, with walls along z if the parameters say so, and along y if it is flat."""
         if self.parameters["walls"] not in ("z", "none"):
             raise UserError(f"walls must be z or none, not {self.parameters['walls']}")
         return Box((x, y, z), (True, not self.flat_axes, self.parameters["walls"] == "none"))
@@ -337,9 +337,9 @@ class DPDSeparation(TwoSpecies):
 class DPDRayleighTaylor(TwoSpecies):
     """A heavy fluid over a light one (rozen2008, Figure 4).
 
-    depth: edge along y. height: edge along z in edges along x. share_b: the fraction of the height
-    filled by the heavy fluid. wave: number of waves of the interface along x, each `amplitude`
-    high; 0 for a flat interface.
+    depth: edge along y. height: edge along z, relative to that along x. share_b: the fraction of
+    the height filled by the heavy fluid. wave: number of waves of the interface along x, 0 for a
+    flat interface; `amplitude` is their height.
     """
 
     name = "dpd-rayleigh-taylor"

@@ -1,4 +1,4 @@
-"""Parameter values: parsing, and checks of their range."""
+"""Parse parameter values, and check their range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
 
 
 def parse(name: str, text: str, kind: type[Value]) -> Value:
-    """Parse a value of its default's type; UserError for a value of another type."""
+    """Parse a value as the default's type `kind`; raise UserError if it is of another type."""
     if kind is str:
         return text
     words = {int: "a whole number", float: "a finite number"}
@@ -28,7 +28,7 @@ def parse(name: str, text: str, kind: type[Value]) -> Value:
 
 
 def require_size(name: str, value: Value) -> None:
-    """Raise UserError for a finite number out of the kernels' range."""
+    """Raise UserError for a finite number outside the range that kernels support."""
     if isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
         return
     least, most = WHOLE_SIZES if isinstance(value, int) else SIZES
@@ -39,7 +39,7 @@ def require_size(name: str, value: Value) -> None:
 def require_known_values(
     parameters: Mapping[str, Value], known: Mapping[str, Collection[str]]
 ) -> None:
-    """Raise UserError where a parameter is not one of its known values."""
+    """Raise UserError if a parameter does not have one of its known values."""
     for name, values in known.items():
         if parameters[name] not in values:
             raise UserError(f"{name} must be one of {', '.join(values)}, not {parameters[name]}")

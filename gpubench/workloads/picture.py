@@ -1,7 +1,7 @@
-"""Pictures drawn on the device: the minimum cost of a frame of a simulation.
+"""Simple pictures drawn on the device, to measure the minimum cost of showing a simulation.
 
-silva2012 reports frames per second: a step and a picture. It filters the normals of spheres in
-screen space; here each particle is a flat disc, shaded by its speed.
+silva2012 reports frames per second, where a frame is a step and a picture, with spheres whose
+normals are filtered in screen space. Here each particle is a flat disc, shaded by its speed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from gpubench.physics.box import Box
 BLOCK = 128
 WIDTH, HEIGHT = 1280, 720  # pixels, at most
 SPEED_BITS = 12
-LEAST, MOST = 1, 16  # pixels across a particle
+LEAST, MOST = 1, 16  # diameter of a particle, in pixels
 NOTHING = 0x7F7F7F7F  # a pixel without a particle
 
 
 class Picture:
     """A picture of a box on a device.
 
-    width, height: pixels; the box fills one of the two limits. fastest: speed of the top shade.
+    width, height: in pixels; the box fills WIDTH or HEIGHT. fastest: the speed of the top shade.
     """
 
     def __init__(self, device: Device, box: Box, diameter: float, fastest: float) -> None:
-        """Make an empty picture; box, diameter and lengths are in memory order of the axes."""
+        """Make an empty picture; the axes of `box` are in memory order."""
         self.device, self.fastest = device, fastest
         _, up, right = box.size
         self.scale = min(WIDTH / right, HEIGHT / up)
@@ -42,18 +42,18 @@ class Picture:
         self.pixels = device.empty(self.width * self.height, "int32")
 
     def clear(self) -> None:
-        """Queue clearing it."""
+        """Queue clearing the picture."""
         self.device.fill(self.pixels, NOTHING & 0xFF)
 
     def draw(self, places: Any, velocities: Any, box: Any, first: int, last: int) -> None:
-        """Queue drawing the rows `first` to `last`; box: packed, on the device."""
+        """Queue drawing the particles `first` to `last` - 1; box: packed, on the device."""
         self._draw(
             self.device.blocks(last - first, BLOCK), BLOCK, places, velocities, box, first, last,
             self.width, self.height, self.scale, self.size, self.fastest, self.pixels,
         )  # fmt: skip
 
     def merge(self, other: Any) -> None:
-        """Queue drawing the pixels of another picture of the same size in front of these."""
+        """Queue merging another picture of the same size, keeping the nearest pixels."""
         count = self.width * self.height
         self._merge(self.device.blocks(count, BLOCK), BLOCK, self.pixels, other, count)
 

@@ -35,24 +35,24 @@ from gpubench.workloads.sph_bodies import (
 from gpubench.workloads.tank import DamBreak, Scene, Tank, by_ids
 from gpubench.workloads.workload import BlowUp, Snapshot, State, Value, Workload
 
-PRESSURES = ("cut", "kept")  # treatment of negative pressures
-# Room for the candidates noted by the density pass for the forces, over the mean number of
-# neighbours, and at least: two words for each of nine cell rows, which may wrap at the far end.
+PRESSURES = ("cut", "kept")  # negative pressures are cut to 0, or kept
+# Room for the candidates that the density pass records for the force pass: relative to the mean
+# number of neighbours; and at least two words for each of nine cell rows, which may wrap.
 NOTED, LEAST_NOTED = 1.6, 36
-COARSE_BEHIND = 4  # padding behind coarse positions: AT_ONCE in kernels/common/coarse.h
-# The edge of an unbounded world: a power of two, so that positions are multiples of 2^-16 kernel
-# radii. The width of its pictures, in column widths.
+COARSE_BEHIND = 4  # padding after coarse positions: AT_ONCE in kernels/common/coarse.h
+# The edge of an unbounded world, a power of two, so that positions are multiples of 2^-16 kernel
+# radii; and the width of pictures of the world, in widths of the fluid column.
 WORLD, VIEW = 2.0**15, 6.0
 
 
 class SPH(Tank):
     """The base class of the SPH workloads, which differ in their scene.
 
-    Its column is the velocities, (x, y, z, 0). bodies: the rigid bodies in their initial state, in
-    memory order of the axes; the device has their current state.
+    Its only column is the velocities, (x, y, z, 0). bodies: the rigid bodies in their initial
+    state, axes in memory order; their current state is on the device.
 
-    neighbours, mach: see Tank. viscosity: mu. pressure: of densities below the rest density: cut to
-    none, or kept. wall_*, contact_*: see SPHFluid; distances in spacings.
+    neighbours, mach: see Tank. viscosity: mu. pressure: whether the negative pressures of densities
+    below the rest density are cut or kept. wall_*, contact_*: see SPHFluid; distances in spacings.
     """
 
     source = "silva2012, sections 3 and 4; Mueller, Charypar and Gross, SCA 2003"
@@ -79,7 +79,7 @@ class SPH(Tank):
 
     @property
     def noted_room(self) -> int:
-        """Words reserved for the notes of a particle."""
+        """Words reserved for the candidates that the density pass records for a particle."""
         return max(math.ceil(NOTED * self.number("neighbours")), LEAST_NOTED)
 
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
@@ -103,8 +103,8 @@ class SPH(Tank):
     def moves_with_forces(self) -> bool:
         """Whether one kernel computes the forces and moves the particles.
 
-        It requires that no forces are added later, and that the new state does not overwrite one
-        that neighbours still read.
+        This requires that no later kernel adds forces, and that the new state does not overwrite a
+        state that neighbours still read.
         """
         return not self.bodies and self.skin == 0 and self._shape in (SortedCells, HashedCells)
 
@@ -166,7 +166,7 @@ class SPH(Tank):
     def densities(self) -> Floats:
         """Return the densities of the last step, float64 (particles,), in order of ids.
 
-        With cut pressures, densities below the rest density are raised to it.
+        If negative pressures are cut, densities below the rest density are raised to it.
         """
         found: Floats = 1 / self.computed("flow")[:, 3].astype(np.float64)
         return found
@@ -175,7 +175,7 @@ class SPH(Tank):
         """Return `flow` or `force` of the last step, in order of ids.
 
         flow: float32 (particles, 4), velocity before the step, and inverse density. force: int32
-        (particles, 4), accelerations by neighbours and bodies in force steps.
+        (particles, 4), accelerations due to neighbours and bodies, in units of the force step.
         """
         return self.by_id(getattr(self, name))
 
@@ -263,7 +263,7 @@ class SPH(Tank):
 
 
 class SPHKernels:
-    """The kernels of a step compiled for a device, with their fluid constants."""
+    """The kernels of a step, compiled for a device, and the fluid constants they read."""
 
     def __init__(self, device: Device, constants: Mapping[str, int | str], workload: SPH) -> None:
         given = {
@@ -276,7 +276,7 @@ class SPHKernels:
         self.densities, self.forces, self.integrate = (
             device.kernel("sph.cu", name, **given) for name in ("densities", "forces", "integrate")
         )
-        # Only for sorted cells: coarse positions of rows that no sort has written.
+        # For sorted cells: computes the coarse positions of rows that no sort has written.
         is_marked = constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
         self.coarsen = device.kernel("sph.cu", "coarsen", **given) if is_marked else None
         if workload.bodies:
@@ -311,8 +311,8 @@ class SPHUnbounded(SPHDamBreak):
     """A dam break without a tank: the column collapses on all sides onto an endless floor.
 
     The world is WORLD kernel radii long along each axis, with the origin in the middle of its
-    floor, and no other walls; a particle that leaves it is a fault. It has more cells than a grid
-    can number, so only a hash grid can keep them.
+    floor. There are no other walls; a particle that leaves the world is a fault. It has more cells
+    than a grid can number, so only a hash grid can keep them.
 
     away: offset of the column's centre from the origin along x and y, in kernel radii.
     """
@@ -352,7 +352,7 @@ class SPHUnbounded(SPHDamBreak):
         )
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return observations of a dam break; the front is a distance from the column's centre."""
+        """Return observables of a dam break; `front` is the distance from the column's centre."""
         away = snapshot.positions[:, :2] - np.array(snapshot.size[:2]) / 2
         front = float(np.hypot(*away.T).max())
         return {**super().observe(snapshot), "front": front}
@@ -361,10 +361,10 @@ class SPHUnbounded(SPHDamBreak):
 class SPHRigidBody(SPHDamBreak):
     """Rigid bodies that fall into a pool and float or sink.
 
-    The pool is the tank of a dam break of length 1: fluid from wall to wall. bodies: boxes and
-    balls alternately. body_size: edge or diameter, in fluid depths. body_density: in rest
-    densities. drop: initial height over the fluid, in body sizes; below 0 the bodies start in the
-    fluid, which fills the space beside and above them.
+    The pool is the tank of a dam break with length 1: fluid from wall to wall. bodies: their
+    number; boxes and balls alternate. body_size: edge or diameter, in fluid depths. body_density:
+    in rest densities. drop: initial height above the fluid, in body sizes; if negative, the bodies
+    start in the fluid, which then fills the space beside and above them.
     """
 
     name = "sph-rigid-body"
@@ -389,7 +389,7 @@ class SPHRigidBody(SPHDamBreak):
             )
         bodies = []
         for number in range(count):
-            # Side by side along the pool, each a little higher than the last.
+            # Side by side along the pool, each a little higher than the previous body.
             x = (number + 0.5) * width / count
             y = depth * (0.5 if number % 2 == 0 else 0.35)
             z = pool.height + (self.number("drop") + 0.5) * size

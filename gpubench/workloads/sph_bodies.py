@@ -17,7 +17,7 @@ from gpubench.physics.sph import SPHFluid
 from gpubench.workloads.cell_workload import BLOCK
 
 AXES = (2, 0, 1)  # the memory axis of a scene's x, y and z
-# The layout of `struct Body` in kernels/sph_bodies.cu.
+# `struct Body` in kernels/sph_bodies.cu.
 BODY_DTYPE = np.dtype([
     ("inverse_mass", np.float32), ("inverse_inertia", np.float32, 3), ("share", np.float32),
     ("radius", np.float32), ("first", np.int32), ("last", np.int32),
@@ -25,7 +25,7 @@ BODY_DTYPE = np.dtype([
 
 
 class BodyKernels(Protocol):
-    """The kernels for bodies, with their fluid constants; see `SPHKernels`."""
+    """The kernels for bodies, and the fluid constants they read; see `SPHKernels`."""
 
     fluid: Any
     place_bodies: Kernel
@@ -36,8 +36,8 @@ class BodyKernels(Protocol):
 class BodiesOnDevice:
     """Rigid bodies and their particles on a device.
 
-    pushes: float32 (body particles, 4), the forces of the fluid on them, in units of a fluid
-    particle's mass.
+    pushes: float32 (body particles, 4), the forces of the fluid on the body particles, divided by
+    the mass of a fluid particle.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class BodiesOnDevice:
             self.device.write(array, np.ascontiguousarray(states[:, part]))
 
     def place(self, kernels: BodyKernels, box: Any) -> None:
-        """Queue computing the positions of the body particles."""
+        """Queue the kernel that computes the positions of the body particles."""
         kernels.place_bodies(
             self.device.blocks(self.count, BLOCK), BLOCK, self._packed, *self._states,
             self._offsets, box, self.count, self._before, self._places, self._speeds, self._arms,
@@ -94,7 +94,7 @@ class BodiesOnDevice:
         planes: tuple[int, int],
         force: Any,
     ) -> None:
-        """Queue the contacts with fluid particles in some rows, those of the given planes."""
+        """Queue contacts with the fluid particles in the given rows, which fill `planes`."""
         kernels.couple(
             self.device.blocks(self.count, BLOCK), BLOCK, self._places, self._speeds, self.count,
             places, flow, *candidates, box, kernels.fluid, particles, *rows, *planes, force,
@@ -102,7 +102,7 @@ class BodiesOnDevice:
         )  # fmt: skip
 
     def move(self, kernels: BodyKernels, box: Any, clock: Any, particles: int, fault: Any) -> None:
-        """Queue moving the bodies by the forces on their particles."""
+        """Queue the kernel that moves the bodies by the forces on their particles."""
         kernels.move_bodies(
             len(self.bodies), BLOCK, self._packed, self._before, self._places, self._speeds,
             self._arms, self.pushes, box, kernels.fluid, clock, len(self.bodies), particles,
@@ -116,15 +116,15 @@ def inverse(axes: Sequence[int]) -> tuple[int, ...]:
 
 
 def in_memory(values: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """Return values by scene axis in memory order."""
+    """Return values, given in the scene's order of axes, in memory order."""
     x, y, z = (values[axis] for axis in inverse(AXES))
     return x, y, z
 
 
 def body_in_memory(body: RigidBody) -> RigidBody:
-    """Return a scene's body with axes in memory order: rotates both the world and its frame.
+    """Permute the axes of a scene's body, and of its own frame, to memory order.
 
-    The permutation is even, so rotations keep their sign.
+    The permutation is even, so rotations keep their sense.
     """
     order = list(inverse(AXES))
     turn = body.orientation
@@ -142,8 +142,8 @@ def body_in_memory(body: RigidBody) -> RigidBody:
 def pack_states(bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box) -> NDArray[np.float32]:
     """Return the states of bodies in the kernels' layout: float32 (bodies, 4, 4).
 
-    For each body: the bits of the centre's place and of its number; the orientation (x, y, z, w);
-    velocity; angular momentum, over the mass of a fluid particle.
+    For each body: the bits of the centre's place and of the body's number; orientation (x, y, z,
+    w); velocity; angular momentum, divided by the mass of a fluid particle.
     """
     states = np.zeros((len(bodies), 4, 4), np.float32)
     for number, body in enumerate(bodies):
@@ -158,7 +158,7 @@ def pack_states(bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box) -> NDArr
 def unpack_states(
     states: NDArray[np.float32], bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box
 ) -> list[RigidBody]:
-    """Return bodies with the states that the kernels left; see `pack_states`."""
+    """Return bodies with states computed by the kernels; see `pack_states`."""
     found = []
     for state, body in zip(states, bodies, strict=True):
         centre = box.to_positions(state[:1].copy().view(np.uint32))[0]
@@ -174,7 +174,7 @@ def unpack_states(
 
 
 def require_possible_bodies(states: NDArray[np.float32], box: Box) -> None:
-    """Raise UserError where states packed like `pack_states` are impossible for bodies."""
+    """Raise UserError if states, packed as by `pack_states`, are impossible for bodies."""
     places = np.ascontiguousarray(states[:, 0]).view(np.uint32)
     turns = np.linalg.norm(states[:, 1].astype(np.float64), axis=1)
     if (

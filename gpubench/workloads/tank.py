@@ -1,9 +1,9 @@
-"""Fluid in a tank of smoothed particles: the scene, its state, its observations.
+"""A tank of fluid made of smoothed particles: the scene, the state, the observables.
 
-Lengths are in kernel radii, densities in rest densities. A scene is long along x and deep along y,
-and gravity acts along -z. In memory and in the boxes of the model its axes are permuted (AXES): the
-slowest axis of the cells is along the scene, so that a section of the scene is one stretch of
-memory, which several GPUs can divide.
+Lengths are in kernel radii, densities in rest densities. In a scene, x is the length, y the depth,
+and gravity acts along -z. In memory and in the boxes of the model the axes are permuted (AXES):
+cells vary slowest along the scene's length, so that a section of the scene is contiguous in memory,
+and several GPUs can divide it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from gpubench.workloads.workload import Snapshot, Value
 class Scene:
     """The initial state of a simulation, in the axes of the scene.
 
-    box: its walls. positions: float64 (particles, 3), at rest. height: of the fluid; with the Mach
-        number it determines gravity. bodies: the rigid bodies.
-    origin: that of an unbounded world, as a position in the box. window: corner and edges of the
-        part shown in pictures; None for the box.
+    box: its walls. positions: float64 (particles, 3), at rest. height: the height of the fluid,
+        which with the Mach number determines gravity. bodies: the rigid bodies.
+    origin: the origin of an unbounded world, as a position in the box. window: corner and edges of
+        the region shown in pictures; None for the whole box.
     """
 
     box: Box
@@ -49,10 +49,10 @@ class Scene:
 
 
 class Tank(InCells):
-    """A fluid in a tank; its column is the velocities (x, y, z), with w left to subclasses.
+    """A fluid in a tank; its column is the velocities (x, y, z); subclasses define w.
 
-    neighbours: in a kernel radius, at rest. mach: the speed of a fall through the height of the
-    fluid, which sets gravity.
+    neighbours: the number within a kernel radius, at rest. mach: sets gravity: the Mach number of a
+    free fall through the height of the fluid.
     """
 
     columns = ("velocities",)
@@ -76,7 +76,7 @@ class Tank(InCells):
 
     @property
     def gravity(self) -> tuple[float, float, float]:
-        """The acceleration, in memory order of the axes."""
+        """The acceleration due to gravity, in memory order of the axes."""
         pulls = [0.0, 0.0, 0.0]
         pulls[AXES[2]] = -(self.number("mach") ** 2) / (2 * self.scene.height)
         return (pulls[0], pulls[1], pulls[2])
@@ -126,16 +126,16 @@ class Tank(InCells):
 
     @cached_property
     def picture(self) -> Picture:
-        """The picture drawn by `paint`, from the side, shaded by speed."""
+        """The picture that `paint` draws: from the side, shaded by speed."""
         return Picture(self.device, self.box, self.spacing, self.speed_scale)
 
     @property
     def speed_scale(self) -> float:
-        """The speed of a fall through the height of the fluid, or the equivalent of 0.1 Mach."""
+        """The speed of a free fall through the height of the fluid; Mach 0.1 without gravity."""
         return self.number("mach") or 0.1
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return energies of the fluid per particle and g H, front and mean height."""
+        """Return the fluid's front, mean height, and energies per particle in units of g H."""
         fluid = snapshot.species == 0
         speeds = np.sqrt((snapshot.velocities[fluid] ** 2).sum(axis=1))
         g, height = -self.gravity[AXES[2]], self.scene.height
@@ -152,8 +152,8 @@ class Tank(InCells):
 class DamBreak(Tank):
     """A collapsing column of fluid in a tank.
 
-    height: of the column, in its widths. depth: of the tank, likewise; the tank is periodic along
-    y, and at least three cells deep. length, top: of the tank, in column widths and heights.
+    height: of the column, in column widths. depth, length: of the tank, in column widths; top: of
+    the tank, in column heights. The tank is periodic along y, and at least three cells deep.
     """
 
     tank: ClassVar[Mapping[str, Value]] = {"height": 2.0, "depth": 1.0, "length": 4.0, "top": 1.5}
@@ -179,7 +179,7 @@ class DamBreak(Tank):
         return wide, deep, math.ceil(n / (deep * wide))
 
     def sites(self, count: int, wide: int, deep: int) -> Floats:
-        """Return the first sites of a lattice, (count, 3), layer by layer from the bottom."""
+        """Return the lowest `count` sites of a lattice, (count, 3), ordered by layer."""
         layer, place = np.divmod(np.arange(count), wide * deep)
         x, y = np.divmod(place, deep)
         sites: Floats = np.column_stack([x, y, layer]).astype(np.float64)

@@ -27,14 +27,14 @@ State = dict[str, NDArray[Any]]
 
 
 class Draws:
-    """A cache of the last initial state. seconds: time spent drawing on the host."""
+    """A cache of the last initial state. seconds: time that the host spent drawing states."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._kept: dict[tuple[Any, ...], State] = {}
 
     def take(self, alike: tuple[Any, ...], draw: Callable[[], State]) -> State:
-        """Return the cached state if its key `alike` is the same, else draw a new one."""
+        """Return the cached state if its key equals `alike`, else draw a new state."""
         if alike not in self._kept:
             drawn, seconds = timed(draw)
             self._kept = {alike: drawn}
@@ -47,7 +47,7 @@ _draws: ContextVar[Draws | None] = ContextVar("_draws", default=None)
 
 @contextmanager
 def drawn_once() -> Iterator[Draws]:
-    """Let simulations with the same initial state, such as those of a study, share one draw."""
+    """Within this context, simulations with the same initial state share one draw."""
     draws = Draws()
     before = _draws.set(draws)
     try:
@@ -57,13 +57,13 @@ def drawn_once() -> Iterator[Draws]:
 
 
 def drawn(alike: tuple[Any, ...], draw: Callable[[], State]) -> State:
-    """Draw an initial state, or return the shared one within `drawn_once`."""
+    """Draw an initial state; within `drawn_once`, return the cached state if its key is equal."""
     draws = _draws.get()
     return draw() if draws is None else draws.take(alike, draw)
 
 
 class BlowUp(UserError):
-    """A particle moved too far in a step, or is lost: steps computed since then are worthless."""
+    """A particle moved too far in a step, or was lost: all later steps are invalid."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,16 @@ class Snapshot:
     """All particles at one moment, in order of their ids.
 
     step, time: since the start.
-    size, periodic: edges of the box, whose corner is the origin, and the axes it repeats along.
+    size, periodic: edges of the box, whose corner is the origin; whether each axis is periodic.
     positions: float64 (particles, 3), inside the box.
     velocities: float64 (particles, 3), at the time of the positions.
     species: int8 (particles,), an index into species_names.
-    colour_by: the quantity shown in pictures, "species" or "speed"; with speed, species 0 is a
-        fluid coloured by its speed, and all others are bodies in one colour.
-    speed_scale: the speed at the top of the colours, one for a whole run. speed_label: the label of
+    colour_by: the quantity shown in pictures, "species" or "speed"; with "speed", species 0 is the
+        fluid, coloured by its speed, and all other species are bodies in a single colour.
+    speed_scale: the speed of the top colour, the same for a whole run. speed_label: the label of
         the colour bar, with the unit.
-    spacing: distance of neighbours at rest, where particles do not fill the box.
-    half_step_velocities: likewise, half a step earlier; None where a workload keeps none.
+    spacing: distance between neighbours at rest, if particles do not fill the box.
+    half_step_velocities: the velocities half a step earlier; None if the workload keeps none.
     """
 
     step: int
@@ -105,18 +105,18 @@ class Snapshot:
 
 
 class Workload(ABC):
-    """A simulation made for one device, one number of particles and one algorithm.
+    """A simulation for a given device, number of particles and algorithm.
 
     Making it allocates and compiles everything, and draws the initial state from the seed.
 
-    figure: the published picture that it reproduces, as a sentence; empty for none.
+    figure: a sentence on the published picture that the workload reproduces, or empty.
     defaults: its parameters with their default values.
-    variants: parameters for which its kernels are compiled differently.
-    particles_by_default: used where no number is given.
-    steps_by_default: likewise.
-    host_part: the host's part in each step, which prevents recording a graph; None for nothing.
+    variants: sets of parameters that need differently compiled kernels.
+    particles_by_default: the default number of particles. steps_by_default: the default number of
+    steps.
+    host_part: the host's work in each step, which prevents recording a graph; None if none.
     algorithm: the algorithm that keeps the cells, and its form.
-    parameters: those given, and the defaults of the others.
+    parameters: the given values, and the defaults of all others.
     step: steps done since the start, including queued ones.
     time_step: in the workload's unit of time.
     """
@@ -153,41 +153,41 @@ class Workload(ABC):
     ) -> None:
         """Make the simulation.
 
-        skin: above 0, lists of neighbours within cutoff plus skin are kept until a particle has
-            moved half of it. Raises UserError for bad parameters.
+        skin: if positive, lists of neighbours within cutoff plus skin are kept until a particle has
+            moved half the skin. Raises UserError for bad parameters.
         """
         raise NotImplementedError
 
     @abstractmethod
     def advance(self, steps: int) -> None:
-        """Queue that many steps, replayed from a graph where device and form allow."""
+        """Queue steps, replayed from a graph if the device and the form allow it."""
 
     @abstractmethod
     def phases(self) -> list[tuple[str, Callable[[], None]]]:
         """Return the launches of one step in order, each with the name of its phase.
 
-        Calling all of them in order is one step; the last call increments `step`. Names may repeat:
-        their times add up.
+        Calling all of them in order does one step; the last call increments `step`. Phases with the
+        same name are timed together.
         """
 
     def plain_steps(self, steps: int) -> None:
-        """Queue that many steps launch by launch, without recording a graph."""
+        """Queue steps launch by launch, without recording a graph."""
         for _ in range(steps):
             for _, launch in self.phases():
                 launch()
 
-    def count_steps(self) -> None:  # noqa: B027  # not every one counts on the device
-        """Bring `step` up to date where graph replays have counted on the device."""
+    def count_steps(self) -> None:  # noqa: B027 # not every workload counts on the device
+        """Update `step` from the device, where graph replays count steps."""
 
-    def poison(self) -> None:  # noqa: B027  # not every one has cells
-        """Queue clearing what a step recomputes, so that forces can only come from new cells."""
+    def poison(self) -> None:  # noqa: B027 # not every workload has cells
+        """Queue clearing cells and lists, so that forces require the step to rebuild them."""
 
     def paint(self) -> None:
-        """Queue drawing a picture on the device; NotImplementedError if unsupported."""
+        """Queue drawing a picture on the device; raise NotImplementedError if unsupported."""
         raise NotImplementedError(f"{self.name} draws no pictures on the device")
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return values to record beside the time of the steps."""
+        """Return values to record along with the time of the steps."""
         return {}
 
     @abstractmethod
@@ -201,7 +201,7 @@ class Workload(ABC):
     def check(self) -> str | None:
         """Do one step and compare it with a reference step; return None, or the first error.
 
-        Steps of a recorded graph that were replayed elsewhere are counted from then on.
+        Also updates `step`, if another caller replayed the recorded graph.
         """
 
     @abstractmethod
@@ -210,21 +210,21 @@ class Workload(ABC):
 
     @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Resume from what `state` returned; raise UserError if it is of another workload."""
+        """Resume from a state returned by `state`; raise UserError for another workload's state."""
 
     def require_possible(self, state: Mapping[str, NDArray[Any]]) -> None:  # noqa: B027
-        """Raise UserError for a state from a file that no step of this workload can produce.
+        """Raise UserError if a state read from a file cannot come from this workload.
 
-        It is called before `restore`. Without it, any state that `restore` accepts is valid.
+        Called before `restore`. By default, any state that `restore` accepts is valid.
         """
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
         """Download the particles in physical units; later steps are unaffected.
 
-        Raises BlowUp where this needs work on the device that goes wrong.
+        Raises BlowUp if the device must compute for this and a particle blows up.
         """
 
     @abstractmethod
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return the workload's observables, by name with unit, e.g. kinetic temperature."""
+        """Return the workload's observables, such as the kinetic temperature, by name with unit."""

@@ -18,7 +18,7 @@ class CellListProblem(Problem):
 
 
 class CellListUpdateProblem(Problem):
-    """Bring a cell list up to date after particles have moved."""
+    """Update a cell list after particles have moved."""
 
     name = "cell-list-update"
     takes = Particles
@@ -30,7 +30,7 @@ class CellListUpdateProblem(Problem):
 
 
 class HashGridProblem(Problem):
-    """Sort particles of a world without a box by the hash of their cell."""
+    """Sort the particles of an unbounded world by the hash of their cell."""
 
     name = "hash-grid"
     takes = Particles

@@ -30,7 +30,7 @@ from gpubench.problems.particles.inputs import ParticleSet, from_positions, make
 
 
 def _cell_list_own() -> list[Case]:
-    # A query needs three cells along a periodic axis; a cell list does not.
+    # Fewer than three cells along a periodic axis suit cell lists, but not queries.
     torus = cube(1, PERIODIC)
     pair = Grid((2, 1, 2), (-1.0, 0.0, 0.0), (2.0, 1.0, 2.0), PERIODIC)
     return [
@@ -52,7 +52,7 @@ def _between(grid: Grid, *states: NDArray[np.intp]) -> ParticleSet:
 
 
 def update_cases() -> list[Case]:
-    """Return the suite of updates: no, some or all particles move."""
+    """Return the suite of updates, in which no, some or all particles move."""
     box, torus, row = cube(4), cube(4, PERIODIC), Grid.with_count(1)
     flat = Grid((1, 37, 1), (0.0, 0.0, 0.0), (1.0, 37.0, 1.0))
     pair = Grid((2, 1, 2), (-1.0, 0.0, 0.0), (2.0, 1.0, 2.0), PERIODIC)
@@ -105,20 +105,20 @@ def update_cases() -> list[Case]:
 
 
 def _between_lists() -> list[Case]:
-    """Return moves between lists of ten, which cover every position of a particle in its list."""
+    """Return moves between lists of ten particles, from every position within a list."""
     half = Grid((4, 4, 2), (0.0,) * 3, (4.0, 4.0, 2.0))
-    lists = np.repeat(np.arange(32), 10)  # ten particles in each of its cells
+    lists = np.repeat(np.arange(32), 10)  # ten particles per cell
     place = np.arange(320) % 10
 
     def leave(*which: int) -> NDArray[np.intp]:
-        """Return the cells after the given positions of every list moved to the next list."""
+        """Return the cells after the particles at these positions of each list move to the next."""
         return np.where(np.isin(place, which), (lists + 1) % 32, lists)
 
     def between(*states: NDArray[np.intp]) -> Callable[[], ParticleSet]:
         return partial(_between, half, lists, *states)
 
     return [
-        # The head is the first or the last position of its list, depending on the algorithm.
+        # The head of a list is its first or last particle, depending on the algorithm.
         Case("the first of each list leaves", between(leave(0))),
         Case("the last of each list leaves", between(leave(9))),
         Case("both ends of each list leave", between(leave(0, 9))),
@@ -138,7 +138,7 @@ def _between_lists() -> list[Case]:
 def _resized(
     particles: int, moved: int | None = None, seed: int = 0, order: str = "random"
 ) -> ParticleSet:
-    """Move particles of a 10^3 grid; a third of them by default."""
+    """Make particles in a grid of 10^3 cells and move some of them, by default a third."""
     before = make(particles, cube(10), order=order, seed=seed)
     return after_move(before, -(-particles // 3) if moved is None else moved, seed=seed)
 
@@ -154,12 +154,12 @@ def hash_grid_cases() -> list[Case]:
 
 
 def large_cell_lists() -> list[Case]:
-    """Return more than 2^24 particles, crowded and sparse."""
+    """Return cases with more than 2^24 particles, crowded and sparse."""
     return large_sets(Grid.with_count(2**22))
 
 
 def large_updates() -> list[Case]:
-    """Return more than 2^24 particles, of which some or all move."""
+    """Return cases with more than 2^24 particles, of which some or all move."""
     dense, sparse = Grid.with_count(2**22), Grid.with_count(2**25, PERIODIC)
     return [
         Case("2^24 + 1 particles", lambda: after_move(make(2**24 + 1, dense), 2**20)),
@@ -168,7 +168,7 @@ def large_updates() -> list[Case]:
 
 
 def large_worlds() -> list[Case]:
-    """Return more than 2^24 particles in worlds without a box."""
+    """Return cases with more than 2^24 particles in unbounded worlds."""
     about = Grid.with_count(2**25).centred()
     return [
         Case("2^24 + 1 particles", partial(make, 2**24 + 1, Grid.with_count(2**22))),

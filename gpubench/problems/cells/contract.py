@@ -22,7 +22,7 @@ class LinkedCells:
 
     head: int32, shape (cells,), the first particle of each cell, or -1.
     next: int32, shape (particles,), the particle after this one in its cell, or -1.
-    empty_byte: the byte that fills the arrays of a list without particles.
+    empty_byte: the value of every byte of the arrays if there are no particles.
     """
 
     empty_byte: ClassVar[int] = 0xFF
@@ -51,7 +51,7 @@ class SortedCells:
 
 @dataclass(frozen=True)
 class LimitedCells:
-    """Cells of limited capacity; a cell loses the particles beyond it.
+    """Cells of limited capacity, which lose the particles that do not fit.
 
     count: int32, shape (cells,), the number of particles in each cell, kept or not.
     slots: int32, shape (cells, capacity); the first min(count[c], capacity) of slots[c] are
@@ -92,8 +92,8 @@ class HashedCells:
 class CellList(ParticleAlgorithm):
     """An algorithm that sorts particles into the cells of a grid.
 
-    It starts from cell ids, as the paper's Listing 1 does (``a[N]``); ``load`` computes them
-    on the device from the positions.
+    It starts from cell ids, like the paper's Listing 1 (``a[N]``); ``load`` computes them on the
+    device from the positions.
     """
 
     family: ClassVar[str] = "cell-list"
@@ -133,7 +133,7 @@ class CellList(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task; linked, sorted and limited cells are different kinds of answer."""
+        """Return no task; linked, sorted and limited cells are different kinds of answer."""
         words = {LinkedCells: "linked", SortedCells: "sorted", LimitedCells: "limited"}
         return None, words.get(cls.shape())
 
@@ -146,13 +146,13 @@ class CellList(ParticleAlgorithm):
 
 
 class CellListUpdate(CellList):
-    """An algorithm that brings a cell list up to date after particles have moved.
+    """An algorithm that updates a cell list after particles have moved.
 
-    One launch re-sorts twice, to the state after the move and back, so that it can be repeated
-    and recorded; ``build`` makes the list that it starts from.
+    A launch updates the list twice, to the newest state and back, so that launches can be repeated
+    and recorded in graphs; ``build`` makes the initial list.
 
     states: cell ids and positions of each state of the input, on the device, oldest first.
-    cell_of, positions: those of the list's current state.
+    cell_of, positions: cell ids and positions of the list's current state.
     """
 
     family: ClassVar[str] = "cell-list-update"
@@ -163,7 +163,7 @@ class CellListUpdate(CellList):
     states: list[tuple[Any, Any]]
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload the input with its earlier states, and build the list of the oldest."""
+        """Upload all states of the input, and build the list of the oldest."""
         self.states = []
         for state in inputs.history:
             super().load(state)
@@ -172,7 +172,7 @@ class CellListUpdate(CellList):
         self.build(self.cell_of, self.positions)
 
     def launch(self) -> None:
-        """Re-sort to the newest state, then back to the oldest."""
+        """Update the list to the newest state, then back to the oldest."""
         self.move_to(*self.states[-1])
         self.move_to(*self.states[0])
 
@@ -182,12 +182,12 @@ class CellListUpdate(CellList):
         self.cell_of, self.positions = cell_of, positions
 
     def poison(self) -> None:
-        """Re-sort to the newest state; a launch updates its answer and ends in the oldest."""
+        """Update to the newest state, since an update must not find its answer already there."""
         self.move_to(*self.states[-1])
 
     @abstractmethod
     def update(self, cell_of: Any, positions: Any) -> None:
-        """Re-sort the current list, for `self.cell_of`, to new cell ids.
+        """Update the current list, made for `self.cell_of`, to new cell ids.
 
         cell_of: int32, shape (particles,), each in [0, cells).
         positions: float32, shape (particles, 4); read only by forms that reorder.

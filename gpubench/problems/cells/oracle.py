@@ -1,8 +1,8 @@
 """Oracles of cell lists, updates and hash grids.
 
-Each check returns None for a correct answer, else one sentence on the first error.
-Answers are not trusted: shapes, types and ranges are checked before any value is used as an
-index. Time and memory grow linearly with the particles.
+Each check returns None for a correct answer, else a sentence on the first error. Answers are not
+trusted: shapes, types and ranges are checked before any value is used as an index. Time and memory
+grow linearly with the particles.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gpubench.problems.cells.contract import (
 )
 from gpubench.problems.particles.inputs import ParticleSet
 
-FEW_LISTS = 64  # NumPy takes as long for a step of one list as for a step of all of these
+FEW_LISTS = 64  # fewer lists are followed one by one, which is then faster than NumPy
 
 
 def check_cell_ids(expected: NDArray[np.int32], found: Ints) -> str | None:
@@ -39,7 +39,7 @@ def check_cell_ids(expected: NDArray[np.int32], found: Ints) -> str | None:
 
 
 def check_linked(cell_of: NDArray[np.int32], cells: int, head: Ints, next: Ints) -> str | None:
-    """Check linked lists: each particle exactly once, in its own cell's list, every list ends.
+    """Check linked lists: each particle is exactly once in its own cell's list; all lists end.
 
     cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
     head: int32, shape (cells,), and next: int32, shape (particles,), as in LinkedCells.
@@ -67,21 +67,21 @@ def check_linked(cell_of: NDArray[np.int32], cells: int, head: Ints, next: Ints)
     if (i := first_true(seen != 1)) is not None:
         return f"particle {i} of cell {cell_of[i]} is in the lists {seen[i]} times, expected once"
 
-    # Each particle is now pointed to once, from its own cell. The only remaining error is a cycle
-    # that no head leads to.
+    # At this point each particle has one predecessor, in its own cell. The only remaining error is
+    # a cycle that no head leads to.
     if (i := first_true(~_reached(first, next))) is not None:
         return f"particle {i} is not reached from the head of cell {cell_of[i]}: its list is a ring"
     return None
 
 
 def _reached(at: Ints, next: Ints) -> NDArray[np.bool_]:
-    """Follow disjoint lists from `at`, and return which particles are reached."""
+    """Follow disjoint lists from the particles `at`, and return which particles are reached."""
     reached = np.zeros(len(next), np.bool_)
-    while len(at) > FEW_LISTS:  # all lists in lockstep
+    while len(at) > FEW_LISTS:  # all lists at once
         reached[at] = True
         at = next[at]
         at = at[at != NULL]
-    if len(at):  # one list after another, of any length
+    if len(at):  # one list after another
         links, marks = next.data, reached.data
         for i in at.tolist():
             while i != NULL:
@@ -98,12 +98,12 @@ def check_sorted(
     positions: NDArray[np.float32] | None = None,
     reordered: NDArray[np.float32] | None = None,
 ) -> str | None:
-    """Check particles in cell order: each exactly once, between its cell's bounds.
+    """Check particles in cell order: each is exactly once between its cell's bounds.
 
     cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
     start: int32, shape (cells + 1,), and order: int32, shape (particles,), as in SortedCells.
-    positions, reordered: float32, shape (particles, 4); where both are given, reordered must
-        be positions[order] bit for bit.
+    positions, reordered: float32, shape (particles, 4); if both are given, reordered must equal
+        positions[order] bit for bit.
     """
     particles = len(cell_of)
     problem = (
@@ -132,11 +132,11 @@ def check_hashed(
     positions: NDArray[np.float32],
     reordered: NDArray[np.float32],
 ) -> str | None:
-    """Check particles in bucket order: each exactly once, between its bucket's bounds.
+    """Check particles in bucket order: each is exactly once between its bucket's bounds.
 
     bucket_of: int32, shape (particles,), each in [0, buckets); the right bucket of each particle.
     bounds: int32, shape (buckets, 2), order: int32, shape (particles,), and reordered, as in
-        HashedCells; empty buckets must be flagged.
+        HashedCells; the bounds of empty buckets must be -1.
     positions: float32, shape (particles, 4), the hashed positions.
     """
     particles = len(bucket_of)
@@ -161,7 +161,7 @@ def check_hashed(
 def _check_order(
     kind: str, group_of: NDArray[np.int32], per_group: Ints, order: Ints
 ) -> str | None:
-    """Check that `order` holds each particle once, among those of its own cell or bucket."""
+    """Check that `order` holds each particle once, within its own cell or bucket."""
     seen = np.bincount(order, minlength=len(group_of))
     if (i := first_true(seen != 1)) is not None:
         return (
@@ -193,8 +193,8 @@ def _check_reordered(
     """Check that positions were reordered, bit for bit."""
     if problem := check_array("positions", reordered, positions.shape, positions.dtype):
         return problem
-    # As bits, so that a NaN equals itself and -0.0 differs from 0.0; each row as one item, which is
-    # faster in NumPy than four.
+    # Compare bits, so that a NaN equals itself and -0.0 differs from 0.0. NumPy compares rows of
+    # one item faster than rows of four.
     given, found = (np.ascontiguousarray(a).view("c16")[:, 0] for a in (positions, reordered))
 
     def differs(rows: slice) -> NDArray[np.bool_]:
@@ -218,7 +218,7 @@ def check_limited(
     lost: Ints,
     allow_overflow: bool,
 ) -> str | None:
-    """Check cells of limited capacity: each kept particle once and in its cell, full cells full.
+    """Check cells of limited capacity: kept particles are once in their cell, no slot is wasted.
 
     cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
     count, slots, lost, allow_overflow: as in LimitedCells.
@@ -295,7 +295,7 @@ class CellListOracle(Oracle):
 
 
 class CellListUpdateOracle(Oracle):
-    """Check the list of every state of an input, each re-sorted from the one before."""
+    """Check the list of every state of an input, each updated from the list before."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.states = [CellListOracle(state) for state in inputs.history]
@@ -303,7 +303,7 @@ class CellListUpdateOracle(Oracle):
         self.tells_idle = not np.array_equal(oldest.cell_of, newest.cell_of)
 
     def check(self, algorithm: Any) -> str | None:
-        """Check the list left by a launch, then re-sort through all states and back."""
+        """Check the list after a launch, then update it through all states and back."""
         if problem := self.states[0].check(algorithm):
             return problem
         newest = len(self.states) - 1
@@ -315,10 +315,10 @@ class CellListUpdateOracle(Oracle):
 
 
 class HashGridOracle(Oracle):
-    """Check the buckets of particles in a world without a box.
+    """Check the buckets of particles in an unbounded world.
 
-    An algorithm states its number of `buckets`, and whether the `limits` of the world are part of
-    the key: then cell coordinates are relative to the lowest along each axis.
+    An algorithm has a number of `buckets`, and `limits`: whether the bounds of the world are part
+    of the key, so that cell coordinates are relative to the lowest along each axis.
     """
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
@@ -326,7 +326,7 @@ class HashGridOracle(Oracle):
         self.cells = UnboundedGrid(inputs.grid.cell_size).coordinates(self.positions)
 
     def check(self, algorithm: Any) -> str | None:
-        """Check the corner of the world, bounds, order and the reordered positions."""
+        """Check the corner of the world, the bounds, the order and the reordered positions."""
         download, answer = algorithm.download, self.answer_of(algorithm, HashedCells)
         corner = np.zeros(3, np.int32)
         if algorithm.limits and len(self.cells):

@@ -1,4 +1,4 @@
-"""The axes of pairs of meshes that may collide."""
+"""The input axes of pairs of meshes that may collide."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Meshes(Recipe):
 
     @property
     def title(self) -> str:
-        """Shape, size and pose."""
+        """A title with the shape, the sizes and the pose."""
         return f"two of {self.mesh}, {self.faces:,} triangles each, {self.pose}"
 
     @property
     def host_bytes(self) -> int:
-        """Triangles and trees, and the moments and projections for building a tree."""
+        """The bytes of triangles and trees, and of temporary arrays for building trees."""
         return self.faces * 1500
 
     @property
     def device_bytes(self) -> int:
-        """Triangles, and two boxes each."""
+        """The bytes of triangles, and of two boxes per triangle."""
         return self.faces * 2 * (36 + 2 * 56)
 
 

@@ -24,14 +24,14 @@ def _given(first: Any, second: Any, *shift: float) -> MeshPair:
 
 
 def _copies(size: int, other: int, shift: float) -> MeshPair:
-    """Return copies of one triangle, which no split by centroids separates."""
+    """Return copies of one triangle, whose equal centroids no split can separate."""
     one = np.array([[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]])
     crossing = np.array([[[0.2, 0.2, -1], [0.3, 0.2, 1], [0.2, 0.3, 1]]])
     return _given(np.repeat(one, size, 0), np.repeat(crossing, other, 0), 0, 0, shift)
 
 
 def _far(shift: float) -> MeshPair:
-    """Return two triangle soups that intersect far from both origins."""
+    """Return two triangle soups that intersect, far from the origins of both."""
     pair = make_mesh_pair("soup", 64, "deep", 5)
     pose = pair.pose.copy()
     turned = pose[:, :3].astype(np.float64) @ np.full(3, shift)
@@ -40,7 +40,7 @@ def _far(shift: float) -> MeshPair:
 
 
 def meshes() -> list[Case]:
-    """Return shapes in every pose, single triangles, unsplittable trees, and far positions."""
+    """Return every shape in every pose, single and repeated triangles, and far positions."""
     one = [[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]]
     lifted = [[[0.2, 0.2, -1], [0.3, 0.2, 1], [0.2, 0.3, 1.0]]]
     rng = np.random.default_rng(4)
@@ -83,5 +83,5 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[MeshPair]:
-    """Yield a pair of meshes: nothing that is compiled depends on its size."""
+    """Yield one pair of meshes, since compiled kernels do not depend on the size."""
     yield make_mesh_pair("sphere", 32, "deep")

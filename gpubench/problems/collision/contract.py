@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Collisions:
     """The pairs of triangles that intersect, in any order.
 
-    pairs: int32, shape (at least counts[0], 2): a triangle of the first mesh, one of the second.
-    counts: int32, shape (2,): the number of pairs; candidates lost for lack of capacity.
+    pairs: int32, shape (at least counts[0], 2): triangles of the first and the second mesh.
+    counts: int32, shape (2,): the number of pairs; the number of candidates beyond capacity.
     """
 
     pairs: Any
@@ -47,5 +47,5 @@ class MeshCollision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the one task, with one kind of answer, of forms with given trees and of others."""
+        """Return one task for all forms; subclasses may distinguish forms that build trees."""
         return "collide", None

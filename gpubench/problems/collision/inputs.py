@@ -1,4 +1,4 @@
-"""Two rigid triangle meshes that may collide: random shapes and poses, or given ones."""
+"""Two rigid triangle meshes that may collide: random or given shapes and poses."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Floats = NDArray[np.float64]
 
 BUMPS = 0.05  # height of the bumps on a surface of radius 1
 TUBE = 0.35  # radius of a torus's tube; the outer radius is 1
-APART, INTO = 3.0, 0.01  # distance of the centres; how far the nearest points overlap
-DEEP = {"sphere": 1.5, "torus": 0.5, "height-field": 0.1, "soup": 0.5}  # distance of the centres
-THINNEST = 1e-7  # minimum of twice a triangle's area over its squared longest edge
+APART, INTO = 3.0, 0.01  # distance of centres; overlap of the extreme points
+DEEP = {"sphere": 1.5, "torus": 0.5, "height-field": 0.1, "soup": 0.5}  # distance of centres
+THINNEST = 1e-7  # minimum ratio of twice a triangle's area to its longest edge squared
 
 
 @dataclass(frozen=True, eq=False)
 class MeshPair:
     """Triangles of two meshes, and the pose of the second.
 
-    first, second: float32, shape (n, 3 corners, 3), each in coordinates of its own.
-    pose: float32, shape (3, 4): rotation and translation that bring the second into the
-        coordinates of the first: pose[:, :3] @ x + pose[:, 3].
+    first, second: float32, shape (n, 3 corners, 3), each mesh in its own coordinates.
+    pose: float32, shape (3, 4): rotation and translation from the second mesh's coordinates to the
+        first's: pose[:, :3] @ x + pose[:, 3].
     """
 
     first: NDArray[np.float32]
@@ -56,7 +56,7 @@ class MeshPair:
 
     @cached_property
     def largest(self) -> float:
-        """The largest coordinate that occurs in placing the meshes."""
+        """The largest coordinate of the meshes, before and after the pose is applied."""
         reach = 3 * np.abs(self.second).max() + np.abs(self.pose[:, 3]).max()
         return float(max(np.abs(self.first).max(), reach))
 
@@ -81,8 +81,8 @@ def mesh_pair(
 ) -> MeshPair:
     """Validate two meshes, of shape (n, 3, 3), and a pose, see MeshPair.
 
-    Raises UserError for other shapes, no or too many triangles, values that are not finite, a pose
-    that is no rotation, and degenerate triangles.
+    Raises UserError for other shapes, no or too many triangles, non-finite values, a pose whose
+    matrix is not a rotation, and degenerate triangles.
     """
     meshes = []
     for name, given in (("first", first), ("second", second)):
@@ -109,12 +109,12 @@ def mesh_pair(
 
 
 def make_mesh_pair(shape: str, faces: int, pose: str, seed: int = 0) -> MeshPair:
-    """Draw two meshes of a shape, about as wide as a ball of radius 1, and turn the second.
+    """Draw two meshes of a shape, about as wide as a ball of radius 1, and rotate the second.
 
     Shapes: `sphere` and `torus`, closed, with smooth bumps; `height-field`, hills over a square;
     `soup`, random triangles in a cube, about as large as their spacing.
     Poses: `apart`; `touching`, the second's lowest corner 0.01 below the first's highest; `deep`,
-    for spheres half a radius into each other. Raises UserError for unknown names.
+    overlapping (spheres by half a radius). Raises UserError for unknown names.
     """
     check_meshes(shape, faces, pose)
     rng = np.random.default_rng(seed)
@@ -131,7 +131,7 @@ def make_mesh_pair(shape: str, faces: int, pose: str, seed: int = 0) -> MeshPair
 
 
 def _rotation(rng: np.random.Generator) -> Floats:
-    """Draw a rotation, uniformly (from a random quaternion)."""
+    """Draw a uniformly random rotation (from a random quaternion)."""
     w, x, y, z = (q := rng.normal(size=4)) / np.linalg.norm(q)
     return np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -164,7 +164,7 @@ def _bumps(points: Floats, rng: np.random.Generator) -> Floats:
 
 
 def _sphere(u: Floats, v: Floats, rng: np.random.Generator) -> Floats:
-    """Fold the square over an octahedron, and blow it up to a sphere."""
+    """Map the unit square to an octahedron, and project that to a sphere."""
     x, y = 2 * u - 1, 2 * v - 1
     z = 1 - np.abs(x) - np.abs(y)
     folded_x = np.where(z < 0, (1 - np.abs(y)) * np.sign(x), x)

@@ -20,7 +20,7 @@ def read_mesh_pair(first: Path, second: Path) -> MeshPair:
     """Return two meshes at the positions stored in their files.
 
     A `.npy` file holds triangles, of shape (n, 3 corners, 3); trimesh reads the others (OBJ, STL,
-    PLY, ...). Raises UserError if a file is no mesh, or `mesh_pair` refuses it.
+    PLY, ...). Raises UserError for a file that is not a mesh or that `mesh_pair` refuses.
     """
     return mesh_pair(_triangles(first), _triangles(second), np.eye(3, 4))
 

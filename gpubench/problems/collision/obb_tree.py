@@ -13,11 +13,11 @@ from gpubench.base.user_cache import remembered_arrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-KEPT = 4  # number of trees cached in memory, and on disk
+KEPT = 4  # number of trees cached in memory, and also on disk
 LARGE = 2**15  # triangles; smaller trees are faster to build than to read
-VERSION = 1  # of the output of `_build`
-# Boxes grow by this fraction of their size and of the largest coordinate, which exceeds the error
-# of rounding their axes, centre and edges to float32.
+VERSION = 1  # version of the output of `_build`
+# Boxes are padded by these fractions of their size and of the largest coordinate, to cover the
+# error of rounding their axes, centre and edges to float32.
 PADDING, ROUNDING = 1e-6, 2.0**-20
 
 _kept: dict[str, ObbTree] = {}
@@ -29,7 +29,7 @@ class ObbTree:
 
     boxes: float32, shape (2 n - 1, 3, 4): rows (x axis, half edge along it), (y axis, half edge),
         (centre, half edge along z = x cross y).
-    links: int32, shape (2 n - 1, 2): the first child, which the second follows, and the bits of the
+    links: int32, shape (2 n - 1, 2): the first child, followed by the second, and the bits of the
         squared half diagonal as float32; for a leaf, -1 - triangle and the bits of -1.
     depth: levels below the root. triangles: float32, shape (n, 3, 3).
     """
@@ -46,8 +46,8 @@ def obb_tree(triangles: NDArray[np.float32]) -> ObbTree:
     Recent trees are cached in memory, large ones in the user's cache folder.
 
     Axes are the eigenvectors of the covariance of the surface in a node (Gottschalk, Lin and
-    Manocha 1996, section 4). A node is split by centroids at its mean along its longest axis; if
-    that leaves one side empty, along the next axes; else into halves by index.
+    Manocha 1996, section 4). A node is split at the mean along its longest axis, by centroids; if
+    one side would be empty, along the next axes; failing these, into halves by index.
     """
     digest = hashlib.sha256(triangles.tobytes()).hexdigest()
     if digest not in _kept:
@@ -85,13 +85,13 @@ def _axes(sums: Floats) -> tuple[Floats, Floats]:
     i, j = np.triu_indices(3)
     covariance[:, i, j] = covariance[:, j, i] = sums[:, 4:] / sums[:, :1] - mean[:, i] * mean[:, j]
     axes = np.linalg.eigh(covariance)[1].swapaxes(1, 2)
-    axes[:, :2] = axes[:, :2].astype(np.float32)  # as they are stored
+    axes[:, :2] = axes[:, :2].astype(np.float32)  # rounded as they will be stored
     axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
     return mean, axes
 
 
 def _reach(corners: Floats, axes: Floats, starts: Ints) -> tuple[Floats, Floats]:
-    """Return the lowest and highest coordinates of each node's triangles along its axes."""
+    """Return the lowest and highest coordinates of each node's triangles along the node's axes."""
     low, high = np.empty((2, len(starts), 3))
     for axis in range(3):
         x, y, z = axes[:, axis].T
@@ -105,7 +105,7 @@ def _reach(corners: Floats, axes: Floats, starts: Ints) -> tuple[Floats, Floats]
 def _sides(
     centroids: Floats, mean: Floats, axes: Floats, half: Floats, starts: Ints, sizes: Ints
 ) -> NDArray[np.bool_]:
-    """Return which triangles go to the second child; those of a node are contiguous."""
+    """Return which triangles go to the second child; triangles of a node are contiguous."""
     node = np.repeat(np.arange(len(sizes)), sizes)
     side = np.arange(len(node)) - np.repeat(starts, sizes) >= np.repeat(sizes // 2, sizes)
     is_open = np.ones(len(sizes), bool)
@@ -124,7 +124,7 @@ def _build(triangles: NDArray[np.float32]) -> ObbTree:
     corners = triangles.astype(np.float64)
     n, largest = len(corners), float(np.abs(corners).max())
     centre = corners.reshape(-1, 3).mean(axis=0)
-    corners -= centre  # moments about the middle lose fewer digits
+    corners -= centre  # moments about the centre lose fewer digits
     moments, centroids = _moments(corners), corners.mean(axis=1)
     boxes = np.empty((2 * n - 1, 3, 4), np.float32)
     links = np.empty((2 * n - 1, 2), np.int32)

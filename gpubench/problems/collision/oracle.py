@@ -1,4 +1,4 @@
-"""The intersecting triangles of two meshes: float64, with a tolerance around contact."""
+"""The oracle of mesh collision, in float64, with a tolerance around contact."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gpubench.problems.collision.inputs import MeshPair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# Either answer is accepted for triangles that a shift by this fraction of their size, or of the
-# largest coordinate, brings into or out of contact.
+# A pair of triangles may be reported or not if a shift by these fractions of its size or of the
+# largest coordinate would bring it into or out of contact.
 BAND, BAND_OF_LARGEST = 1e-6, 1e-12
-PARALLEL = 1e-7  # sine of the angle below which two edges give no axis; another is as good
-MOST_BROADCAST = 2**22  # pairs up to which all bounding boxes are compared
+PARALLEL = 1e-7  # sine below which the cross of two edges is no axis; other axes suffice
+MOST_BROADCAST = 2**22  # maximum pairs whose boxes are all compared
 CHUNK = 2**15  # pairs of triangles at once
 
 
 def separations(first: Floats, second: Floats) -> Floats:
-    """Return the distance of pairs of triangles along the axis that separates them most.
+    """Return the distance of each pair of triangles along the axis of largest separation.
 
-    first, second: float64, shape (n, 3 corners, 3). Axes: both normals, the crosses of edges, and
-    of each edge with its triangle's normal; all normalized. Below zero the triangles intersect.
+    first, second: float64, shape (n, 3 corners, 3). Axes (normalized): both normals, and cross
+    products of edges with edges and with their own normal. Negative if the triangles intersect.
     """
     origin = first[:, :1]
     points = np.concatenate((first - origin, second - origin), axis=1)
@@ -51,7 +51,7 @@ def separations(first: Floats, second: Floats) -> Floats:
 
 
 def _candidates(first: Floats, second: Floats) -> Iterator[tuple[Ints, Ints]]:
-    """Yield pairs of triangles whose axis-aligned boxes overlap, among them all that intersect."""
+    """Yield all pairs of triangles whose axis-aligned boxes overlap."""
     if len(first) * len(second) <= MOST_BROADCAST:
         rows = np.arange(0, len(first), max(1, MOST_BROADCAST // 4 // len(second)))
         for low, high in zip(rows, [*rows[1:], len(first)], strict=True):
@@ -87,7 +87,7 @@ def _candidates(first: Floats, second: Floats) -> Iterator[tuple[Ints, Ints]]:
 
 
 class MeshCollisionOracle(Oracle):
-    """Check the intersecting triangles of two meshes: required and permitted pairs."""
+    """Check that all clear intersections of two meshes are listed, and no clear misses."""
 
     def __init__(self, inputs: MeshPair, exact: bool = False) -> None:
         first, second = inputs.first.astype(np.float64), inputs.placed
@@ -107,7 +107,7 @@ class MeshCollisionOracle(Oracle):
         )
 
     def check(self, algorithm: Any) -> str | None:
-        """Check that every required pair is listed once, and no others."""
+        """Check that required pairs are listed once, and others only if within the tolerance."""
         answer, download = self.answer_of(algorithm, Collisions), algorithm.download
         pairs, counts = download(answer.pairs), download(answer.counts)
         if problem := check_array("counts", counts, (2,), np.int32):

@@ -1,4 +1,4 @@
-"""The axes of keys to be sorted."""
+"""The input axes of keys to be sorted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
 VALUE_BYTES = (0, 4, 16)
 MAX_KEYS = 2**28
 KEY_ORDERS = ("uniform", "sorted", "nearly-sorted", "reversed", "few-distinct")
-# The entropy of a bit that is the AND of one, two, ... random bits, as in CUB's benchmarks.
+# The entropy of the AND of one, two, ... random bits, as in CUB's benchmarks.
 ENTROPIES = (1.0, 0.811, 0.544, 0.337, 0.201)
 
 
@@ -65,7 +65,7 @@ class Keys(Recipe):
 
     @property
     def title(self) -> str:
-        """Size, type, value, order, and what is unusual."""
+        """A title with the size, the types, the order, and axes not at their default."""
         parts = [f"{self.key_count:,} keys of {self.key_type}"]
         if self.value_bytes:
             parts.append(f"values of {self.value_bytes} bytes")
@@ -82,12 +82,12 @@ class Keys(Recipe):
 
     @property
     def host_bytes(self) -> int:
-        """Input, sorted order (int64), expected answer and a downloaded one."""
+        """The bytes of the input, the sorted order (int64), and expected and downloaded answers."""
         return self.key_count * (80 + 4 * self.value_bytes)
 
     @property
     def device_bytes(self) -> int:
-        """Input and answer."""
+        """The bytes of the input and the answer."""
         key_bytes = 8 if self.key_type.endswith("64") else 4
         return self.key_count * 2 * (key_bytes + self.value_bytes)
 

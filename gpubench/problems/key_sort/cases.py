@@ -15,13 +15,13 @@ from gpubench.problems.key_sort.inputs import KeySet, make_keys
 
 
 def _extremes() -> KeySet:
-    """Return the smallest and largest keys, and those around the sign bit, with repeats."""
+    """Return the smallest and the largest keys, and keys around the sign bit, with repeats."""
     keys = np.tile(np.array([2**32 - 1, 2**31, 0, 2**31 - 1, 1], np.uint32), 301)
     return KeySet(keys, np.arange(len(keys), dtype=np.int32))
 
 
 def _types() -> list[Case]:
-    """Return keys of every type with every width of value, fewer bits, and less entropy."""
+    """Return cases of every key type with every value width, of fewer bits, of lower entropy."""
     cases = [
         Case(
             f"{key_type}, {order}, values of {width} bytes",
@@ -65,7 +65,7 @@ def _types() -> list[Case]:
 
 
 def keys() -> list[Case]:
-    """Return keys of every order, around block and tile sizes, alone and with values."""
+    """Return cases of every order and around block and tile sizes, with and without values."""
     sizes = (1, 2, 31, 33, 511, 513, 1023, 1024, 1025, 2049, 5000, 50001)
     return [
         Case("extreme keys", _extremes),
@@ -90,7 +90,7 @@ def keys() -> list[Case]:
 
 
 def samples(algorithm: Any, form: str) -> Iterator[Sample]:
-    """Yield keys of the types that an algorithm supports, with small chunks."""
+    """Yield keys of each type that the algorithm supports, with small chunks."""
     short = {"chunk": 32} if "chunk" in algorithm.defaults else {}
     for size, width, order in (
         (1, 4, "uniform"), (33, 16, "uniform"), (33, 4, "few-distinct"), (130, 0, "uniform"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SortedKeys:
-    """Keys in rising order, each with its value.
+    """Keys in ascending order, each with its value.
 
     keys: the bits of the keys, in any type of their width, shape (keys,).
     values: 4 bytes each, shape (keys,), or 16 bytes each, shape (keys, 4); None for keys alone.
@@ -32,18 +32,18 @@ class SortedKeys:
 class KeySort(Algorithm):
     """An algorithm that sorts keys, alone or with a value each, as a whole or in segments.
 
-    The input stays as it is. A form that is `stable` keeps the values of equal keys in order.
+    The input is left unchanged. A `stable` form keeps the values of equal keys in order.
 
-    size: number of keys. key_type: one of KEY_TYPES. value_bytes: one of VALUE_BYTES.
+    size: the number of keys. key_type, value_bytes: an item of KEY_TYPES, of VALUE_BYTES.
     bits: the number of significant low bits of the keys; the others are zero. segments: the number
-    of runs to sort separately, or None for all keys together. longest: the length of the longest of
-    them. was_sorted: whether the input includes the earlier keys, which were sorted.
+    of segments to sort separately, or None to sort all keys together. longest: the length of the
+    longest segment. was_sorted: whether the input includes the sorted keys before the change.
     keys, values, starts: the loaded input on the device, see `KeySet`.
     sorted_keys, sorted_values: the arrays of the answer.
-    key_types, widths: those supported; for others the constructor raises NotSupported.
-    segment_forms: the forms that sort segments, and nothing else.
-    equal_zeros: whether -0.0 equals 0.0; otherwise it comes first. NaNs come last; the place of
-        NaNs with a sign bit, which no input has, is unspecified.
+    key_types, widths: the supported types and value sizes; the constructor refuses others.
+    segment_forms: the forms that sort segments and cannot sort whole inputs.
+    equal_zeros: whether -0.0 equals 0.0; otherwise -0.0 comes first. NaNs come last. Inputs contain
+        no NaN with its sign bit set; its order is unspecified.
     """
 
     family: ClassVar[str] = "key-sort"
@@ -88,21 +88,21 @@ class KeySort(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task; stable and unstable sorts are different kinds of answer."""
+        """Return no task; stable and unstable sorts are different kinds of answer."""
         return None, "stable" if cls.forms[form].stable else "unstable"
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the keys, with their values and segments if they have any."""
+        """Upload the keys, and the values and segments, if there are any."""
         self.keys = self.device.upload(inputs.keys)
         self.values = None if inputs.values is None else self.device.upload(inputs.values)
         self.starts = None if inputs.starts is None else self.device.upload(inputs.starts)
 
     def traffic_bytes(self) -> int | None:
-        """Return the bytes of reading the input and writing the answer once, for any sort."""
+        """Return a lower bound: the bytes of reading the input and writing the answer once."""
         return 2 * (self.key_bytes + self.value_bytes) * self.size
 
     def allocate_answer(self) -> None:
-        """Allocate sorted_keys, and sorted_values, which is empty without values."""
+        """Allocate sorted_keys and sorted_values; the latter is empty if there are no values."""
         length = self.size if self.value_bytes else 0
         shape = (length, 4) if self.value_bytes == 16 else length
         self.sorted_keys = self.allocate(self.size, self.key_type)
@@ -114,7 +114,7 @@ class KeySort(Algorithm):
         return SortedKeys(self.sorted_keys, self.sorted_values if self.value_bytes else None)
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return the treatment of -0.0, for float keys."""
+        """Return how -0.0 is ordered, for float keys."""
         if self.key_type != "float32":
             return {}
         return {"zeros": "-0.0 equals 0.0" if self.equal_zeros else "-0.0 before 0.0"}

@@ -22,11 +22,11 @@ SPECIAL_SHARE = 1 / 64  # of float keys
 class KeySet:
     """Keys to sort.
 
-    keys: of one of KEY_TYPES, shape (n,). No NaN has its sign bit set.
+    keys: one of KEY_TYPES, shape (n,). No NaN has its sign bit set.
     values: int32, shape (n,), not negative; or uint32, shape (n, 4); or None.
     bits: the number of low bits of unsigned keys that may be nonzero; None for all.
-    starts: starts of the segments and end of the last, int32, shape (segments + 1,); or None.
-    before: the sorted keys before some of them changed; or None.
+    starts: segment starts, and the end of the last, int32, shape (segments + 1,); or None.
+    before: the sorted keys before some changed; or None.
     """
 
     keys: NDArray[Any]
@@ -73,12 +73,12 @@ def make_keys(
     moved: float | None = None,
     segment_keys: int | None = None,
 ) -> KeySet:
-    """Draw keys over all their bits, in an order; values are random too, to reveal swaps.
+    """Draw keys with random bits, in an order; random values reveal swaps of equal keys.
 
-    key_order: `uniform`, independent; `sorted` and `reversed`, the same keys, in rising or falling
-        order; `nearly-sorted`, sorted, then a fraction `moved` of them redrawn in place;
+    key_order: `uniform`, independent; `sorted` and `reversed`, the same in ascending or descending
+        order; `nearly-sorted`, sorted, then a fraction `moved` of the keys redrawn in place;
         `few-distinct`, independent, from FEW distinct keys.
-    entropy: per bit, one of ENTROPIES; below 1, keys are the AND of several random words.
+    entropy: per bit, one of ENTROPIES; if below 1, keys are the AND of several random words.
     bits: the number of random low bits, for unsigned keys. segment_keys: the mean length of
         segments, whose lengths are distributed like uniform particles in cells.
     Floats are normally distributed, with some zeros, -0.0, infinities and NaN among them.
@@ -125,7 +125,7 @@ def make_keys(
 def ordered_bits(keys: NDArray[Any], equal_zeros: bool = False) -> NDArray[Any]:
     """Return unsigned integers with the same order as the keys; floats by their bits.
 
-    equal_zeros: whether -0.0 maps to the same integer as 0.0, and all NaNs to one.
+    equal_zeros: whether -0.0 and 0.0 map to the same integer, and all NaNs to another.
     """
     ordered: NDArray[Any] = keys.view(f"u{keys.itemsize}")
     sign = ordered.dtype.type(1 << (8 * keys.itemsize - 1))
@@ -140,7 +140,7 @@ def ordered_bits(keys: NDArray[Any], equal_zeros: bool = False) -> NDArray[Any]:
 
 
 def keys_of(bits: NDArray[Any], key_type: str) -> NDArray[Any]:
-    """Return the integer keys whose `ordered_bits` are these."""
+    """Return integer keys from their `ordered_bits`."""
     if key_type.startswith("int"):
         bits = bits ^ bits.dtype.type(1 << (8 * bits.itemsize - 1))
     return bits.view(key_type)

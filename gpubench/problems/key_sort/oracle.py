@@ -14,7 +14,7 @@ from gpubench.problems.key_sort.inputs import KeySet, ordered_bits
 
 
 class KeySortOracle(Oracle):
-    """Check against a stable sort, with -0.0 before 0.0 or equal to it."""
+    """Compare with a stable sort that orders -0.0 before 0.0, or as equal."""
 
     def __init__(self, inputs: KeySet, exact: bool = False) -> None:
         self.keys = inputs.keys.copy()
@@ -26,7 +26,7 @@ class KeySortOracle(Oracle):
         self._sorted: dict[bool, tuple[NDArray[Any], NDArray[Any] | None]] = {}
 
     def sorted(self, equal_zeros: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return keys and values as a stable sort leaves them."""
+        """Return keys and values in stable sorted order."""
         if equal_zeros not in self._sorted:
             bits = ordered_bits(self.keys, equal_zeros)
             segment = self.segment
@@ -36,7 +36,7 @@ class KeySortOracle(Oracle):
         return self._sorted[equal_zeros]
 
     def check(self, algorithm: Any) -> str | None:
-        """Check every key and value; if unstable, the values of equal keys as a set."""
+        """Check all keys and values; if unstable, the values of equal keys in any order."""
         answer, download = self.answer_of(algorithm, SortedKeys), algorithm.download
         keys, values = self.sorted(algorithm.equal_zeros)
         found_values = None if answer.values is None else download(answer.values)
@@ -56,7 +56,7 @@ def check_sorted_keys(
     equal_zeros: bool = False,
     segment: NDArray[np.int64] | None = None,
 ) -> str | None:
-    """Compare sorted keys and values with those of a stable sort.
+    """Compare sorted keys and values with the result of a stable sort.
 
     segment: the segment of each position, if keys were sorted in segments.
     """
@@ -98,8 +98,8 @@ def _tied(ranks: NDArray[Any], segment: NDArray[np.int64] | None) -> NDArray[np.
 def stable_order(bits: NDArray[Any]) -> NDArray[np.integer[Any]]:
     """Return the stable argsort of unsigned integers.
 
-    32-bit keys are sorted as 64-bit (key, index): NumPy does this in half the time of a stable
-    argsort of 32 bits.
+    32-bit keys are sorted as 64-bit (key, index) words, which takes NumPy half the time of a stable
+    argsort of 32-bit keys.
     """
     if bits.itemsize != 4 or len(bits) >= 2**32:
         return np.argsort(bits, kind="stable")
@@ -110,7 +110,7 @@ def stable_order(bits: NDArray[Any]) -> NDArray[np.integer[Any]]:
 
 
 def _rows(values: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return values as rows of words."""
+    """Return values as rows of 32-bit words."""
     return values.view(np.uint32).reshape(
         len(values), math.prod(values.shape[1:]) * values.itemsize // 4
     )

@@ -1,4 +1,4 @@
-"""Finding the neighbours of particles."""
+"""The problems of finding the neighbours of particles."""
 
 from gpubench.core.problem import Problem
 from gpubench.problems.particles.axes import Particles

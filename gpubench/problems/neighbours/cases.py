@@ -32,7 +32,7 @@ from gpubench.problems.particles.inputs import ParticleSet, from_positions, make
 def _near_the_cutoff() -> ParticleSet:
     """Draw 400 separate pairs, across a periodic wall and within rounding of the cutoff.
 
-    Either answer is accepted for such a pair, but both its sides must agree.
+    Such a pair may be listed or not, but both of its particles must agree.
     """
     grid = Grid((9, 40, 40), (0.3, 0.0, 0.0), (6.3, 28.0, 28.0), (True, False, False))
     cutoff = min(grid.cell_size)
@@ -47,7 +47,7 @@ def _near_the_cutoff() -> ParticleSet:
 
 
 def _across_three_cells() -> ParticleSet:
-    """Return pairs whose images are just inside the cutoff, at the walls of three cells."""
+    """Return pairs within the cutoff across the walls of a periodic box of three cells."""
     near = [0.999999, 0.9999, 0.5, 1e-6, 1.0, 1.000001, 1.9999995]
     pairs = [((x + 0.9999994 * side) % 3, x) for x in near for side in (-1, 1)]
     lines = [(x, 0.4 + along, 1.5) for along, pair in enumerate(pairs) for x in pair]
@@ -57,7 +57,7 @@ def _across_three_cells() -> ParticleSet:
 
 def _query_own() -> list[Case]:
     stretched = Grid((6, 6, 6), (0.0, 0.0, 0.0), (6.0, 9.0, 12.0), PERIODIC)
-    pair = [[1.0, 1.5, 1.5], [2.0, 1.5, 1.5]]  # one cutoff apart: not neighbours
+    pair = [[1.0, 1.5, 1.5], [2.0, 1.5, 1.5]]  # at the cutoff, so not neighbours
     nearer = [[1.0, 1.5, 1.5], [2.0 - 2**-20, 1.5, 1.5]]
     across = [[0.25, 2.0, 2.0], [3.75, 2.0, 2.0], [3.25, 2.0, 2.0]]
     return [
@@ -102,10 +102,10 @@ def unbounded_query_cases() -> list[Case]:
 
 
 def large_searches() -> list[Case]:
-    """Return more than 2^24 particles, about one per cell."""
+    """Return cases with more than 2^24 particles, about one per cell."""
     return large_sets(Grid.with_count(2**24))
 
 
 def search_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield particles; for an update, after moves."""
+    """Yield particles, which have moved if the task is an update."""
     yield from (moved_samples if form == "update" else samples)(algorithm, form)

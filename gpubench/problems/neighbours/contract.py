@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Neighbours strictly nearer than the cutoff, each pair from both sides, no self-pairs.
+    """Neighbours strictly nearer than the cutoff; pairs appear from both sides, self-pairs never.
 
     counts: int32, shape (particles,), by particle id.
     offsets: int64, shape (particles + 1,), exclusive prefix sum of the counts, or None.
@@ -37,16 +37,16 @@ class Neighbours:
 
 
 class NeighbourSearch(ParticleAlgorithm):
-    """A search from positions to neighbours; a form begins with the name of its task (TASKS).
+    """A neighbour search that starts from positions; each form begins with its task (see TASKS).
 
     Neighbours are strictly nearer than `cutoff`, the reach of the grid (by default the shortest
-    edge of its cells), each pair appears from both sides, and no particle is its own neighbour.
-    The grid's cells do not matter otherwise: a search may divide space in any way.
+    edge of its cells). Each pair appears from both sides, and no particle is its own neighbour.
+    Otherwise the grid's cells do not matter: a search may divide space in any way.
 
-    One launch of an `update` goes to the newest state of the particles and back, as for
-    `CellListUpdate`; all other tasks start from the positions of the newest state.
+    One launch of an `update` updates to the newest state of the particles and back to the oldest,
+    as in `CellListUpdate`; all other tasks start from the positions of the newest state.
 
-    finds_images: whether it supports periodic boxes; a search that does not refuses such grids.
+    finds_images: whether the search supports periodic boxes; otherwise it refuses them.
     tests_all_pairs: whether its work grows with the square of the number of particles.
     """
 
@@ -72,32 +72,32 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task, which determines the answer; for `build`, the kind of structure."""
+        """Return the task, and for `build` the kind of structure, else None."""
         task = task_of(form)
         return task, cls.structure() if task == "build" else None
 
     @classmethod
     def structure(cls) -> str:
-        """Return the kind of structure that `build` makes; only equal kinds are compared.
+        """Return the kind of structure that `build` makes; builds are compared within a kind only.
 
-        By default it differs from all others, and compares only in tasks that query it.
+        By default each search has its own kind, and is compared only in the other tasks.
         """
         return cls.name
 
     @property
     def answer(self) -> Neighbours:
-        """The neighbours of the last launch; for `build`, those of a query of the structure.
+        """The neighbours that the last launch found; for `build`, found by querying the structure.
 
-        An update ends in the oldest state.
+        For an update, they are the neighbours in the oldest state.
         """
         return self.neighbours()
 
     @abstractmethod
     def neighbours(self) -> Neighbours:
-        """Return the `answer`, see above."""
+        """Return the neighbours as described in `answer`."""
 
     def poison(self) -> None:
-        """Overwrite the answer; a search that only builds overwrites what it built."""
+        """Overwrite the answer; for `build`, a search must overwrite its structure."""
         if self.task == "build":
             raise NotImplementedError(
                 f"{self.name} must overwrite what it built: define poison(), see"
@@ -111,7 +111,7 @@ class NeighbourSearch(ParticleAlgorithm):
 
 
 class HostSearch(HostWork, NeighbourSearch):
-    """A neighbour search on the host, timed by events of the device.
+    """A neighbour search that runs on the host, timed by events of the device.
 
     xyz: float32, shape (particles, 3), the loaded positions.
     """
@@ -119,7 +119,7 @@ class HostSearch(HostWork, NeighbourSearch):
     xyz: NDArray[np.float32]
 
     def load(self, inputs: ParticleSet) -> None:
-        """Keep the positions, without their fourth component."""
+        """Store the positions without their fourth component."""
         self.xyz = np.ascontiguousarray(inputs.positions[:, :3])
 
     def launch(self) -> None:
@@ -129,4 +129,4 @@ class HostSearch(HostWork, NeighbourSearch):
 
     @abstractmethod
     def work(self) -> None:
-        """Search the loaded positions; return when it is done."""
+        """Search the loaded positions; return after the search is complete."""

@@ -19,9 +19,9 @@ from gpubench.problems.particles.inputs import ParticleSet
 class NeighbourQueryOracle(Oracle):
     """Check neighbour counts, and the neighbours if an algorithm lists them.
 
-    The pairs within a cutoff are found once, at the first check that needs them.
+    The pairs within a cutoff are found by the first check that needs them, then cached.
 
-    pairs: makes the oracle of the pairs.
+    pairs: constructs the oracle that finds the pairs.
     """
 
     pairs: ClassVar[Callable[..., NeighbourOracle | SampledNeighbourOracle]] = NeighbourOracle
@@ -42,7 +42,7 @@ class NeighbourQueryOracle(Oracle):
         if cutoff not in self._pairs:
             self._pairs[cutoff] = self.pairs(self.positions, self.grid, cutoff, self.exact)
         pairs, counts = self._pairs[cutoff], download(answer.counts)
-        # A list is long: it is downloaded only if its counts are correct.
+        # Lists are long, so download them only if the counts are correct.
         problem = pairs.check_counts(counts)
         if problem or answer.offsets is None or answer.neighbours is None:
             return problem
@@ -50,14 +50,14 @@ class NeighbourQueryOracle(Oracle):
 
 
 class NeighbourSearchOracle(Oracle):
-    """Check searches from positions to neighbours; see `contracts.NeighbourSearch`."""
+    """Check searches that start from positions; see `NeighbourSearch`."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         *before, newest = inputs.history
         self.states = [*(_before(state, exact) for state in before), SearchOracle(newest, exact)]
 
     def check(self, algorithm: Any) -> str | None:
-        """Check the neighbours in the final state of a launch; for an update, in all states."""
+        """Check the neighbours after a launch; for an update, in all states."""
         if algorithm.task != "update":
             return self.states[-1].check(algorithm)
         if problem := self.states[0].check(algorithm):
@@ -70,14 +70,14 @@ class NeighbourSearchOracle(Oracle):
         return None
 
     def poison(self, algorithm: Any) -> None:
-        """Overwrite the answer; an update is also moved out of its final state."""
+        """Overwrite the answer; also move an update to another state than a launch ends in."""
         if algorithm.task == "update":
             algorithm.move_to(len(self.states) - 1)
         algorithm.poison()
 
 
 class SearchOracle(NeighbourQueryOracle):
-    """NeighbourSearchOracle that checks only samples of inputs with many pairs."""
+    """NeighbourQueryOracle that checks only samples if an input has many pairs."""
 
     pairs = staticmethod(neighbour_oracle)
 
@@ -86,7 +86,7 @@ _kept: dict[tuple[str, bool], SearchOracle] = {}
 
 
 def _before(state: ParticleSet, exact: bool) -> SearchOracle:
-    """Return the oracle of an earlier state, shared by the inputs that move from it."""
+    """Return the oracle of an earlier state, cached for inputs with the same earlier state."""
     key = state.hash, exact
     if key not in _kept:
         _kept.clear()
@@ -95,7 +95,7 @@ def _before(state: ParticleSet, exact: bool) -> SearchOracle:
 
 
 class UnboundedQueryOracle(NeighbourQueryOracle):
-    """Check the neighbours of particles in a world without a box.
+    """Check the neighbours of particles in an unbounded world.
 
     Only the cell size of the input's grid matters; its particles may be anywhere.
     """

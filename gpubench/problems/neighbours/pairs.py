@@ -14,24 +14,24 @@ from gpubench.core.arrays import Ints, check_array, exclusive_sum, first_absent,
 from gpubench.core.grid import Grid
 from gpubench.problems.neighbours.rows import check_no_self, check_rows, row_sums
 
-# Up to these numbers of particles and of candidates in their own cells, all pairs are listed.
+# Up to these numbers of particles and of pairs within a cell, all pairs are checked.
 FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
-# For larger inputs: regions, and maximum particles and pairs sampled in each.
+# For larger inputs: the number of regions, and the maximum particles and pairs in each.
 REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
-RECOUNTED = 8  # of the particles whose counts differ in two answers
+RECOUNTED = 8  # maximum particles recounted if two answers differ
 MOST_RIGHT = 4  # correct lists whose row sums are kept for comparison
 
 
 class NeighbourOracle:
     """The pairs of particles strictly nearer than the cutoff, by SciPy's cKDTree in float64.
 
-    positions: float32, shape (particles, 4). Along periodic axes the nearest image counts, the only
-    one within the cutoff if the axis is longer than twice the cutoff.
-    grid: the box; None for a world without one, where only differences of positions matter.
+    positions: float32, shape (particles, 4). Along periodic axes the nearest image counts, which is
+    the only image within the cutoff if the axis is longer than twice the cutoff.
+    grid: the box; None for an unbounded world, where only differences of positions matter.
 
-    An algorithm works in float32, so either answer is accepted for a pair whose distance is within
-    `tolerance` of the cutoff. With `exact` the tolerance is zero: for inputs whose coordinates
-    and distances float32 represents exactly.
+    As algorithms work in float32, a pair whose distance is within `tolerance` of the cutoff may be
+    found or not. With `exact` the tolerance is zero: for inputs whose coordinates and distances
+    float32 represents exactly.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class NeighbourOracle:
         else:
             self._xyz = positions[:, :3].astype(np.float64)
         reach = cutoff + self.tolerance
-        # The tree includes the radius itself, and rounds: query slightly more, then select.
+        # The tree rounds, and includes distances equal to the radius: query more, then select.
         tree = _tree(self._xyz, self._boxsize)
         pairs = tree.query_pairs(reach * (1 + 1e-9), output_type="ndarray")
         squared = self._squared_distance(pairs[:, 0], pairs[:, 1])
@@ -95,7 +95,7 @@ class NeighbourOracle:
     def _check_some(
         self, rows: NDArray[np.intp], counts: Ints, offsets: Ints, neighbours: Ints
     ) -> str | None:
-        """Check rows pair by pair; all other rows list every permitted pair."""
+        """Check the given rows pair by pair; all other rows list every permitted pair."""
         n, lengths = self.particles, counts[rows]
         # The position of each entry: row start plus offset in the row.
         place = np.arange(lengths.sum()) + np.repeat(
@@ -105,7 +105,7 @@ class NeighbourOracle:
         if (k := first_true(row == column)) is not None:
             return f"particle {row[k]} is listed as its own neighbour"
 
-        # A pair (i, j) as one number, i * n + j, so that sets of pairs are sorted arrays.
+        # Code pairs (i, j) as numbers i * n + j, so that sets of pairs are sorted arrays.
         found = np.sort(row * n + column)
         if (k := first_true(found[1:] == found[:-1])) is not None:
             i, j = divmod(int(found[k]), n)
@@ -130,7 +130,7 @@ class NeighbourOracle:
 
     @cached_property
     def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """A random number for each particle, and its sum over the permitted part of each row."""
+        """A random number per particle, and for each row the sum over its permitted neighbours."""
         weights = _random_words(np.random.default_rng(self.particles), self.particles)
         sums = np.zeros(self.particles, np.uint64)
         for row, column in (self._allowed.T, self._allowed.T[::-1]):
@@ -138,7 +138,7 @@ class NeighbourOracle:
         return weights, sums
 
     def _ordered_pairs(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the permitted and the required pairs of some rows, as sorted numbers."""
+        """Return the permitted and the required pairs of some rows, as sorted row * n + column."""
         wanted = np.zeros(self.particles, np.bool_)
         wanted[rows] = True
 
@@ -171,16 +171,16 @@ class NeighbourOracle:
 def _tolerance(
     positions: NDArray[np.float32], grid: Grid | None, cutoff: float, exact: bool
 ) -> float:
-    """Return the error bound of a distance computed in float32, including that of cells."""
+    """Return the error bound of distances in float32, including the rounding of cells."""
     if exact:
         return 0.0
     # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
-    # - a pair straddles two cells or more only by the rounding of its cell coordinates, at
-    #   most 5 u scale each (low, subtraction, inverse, product), so 10 u scale together;
-    # - a distance errs by 3 u scale along an axis (difference, edge, image), so by
-    #   3 sqrt(3) u scale, and its square and that of the cutoff by less than 4 u scale.
-    # 16 u scale covers either. Without a box cells are exact, differences of positions are rounded
-    # once, and the compared values are of the order of the cutoff.
+    # - a pair within the cutoff can be two cells apart only if its cell coordinates are rounded, by
+    #   at most 5 u scale each (low, subtraction, inverse, product): together 10 u scale;
+    # - a distance errs by 3 u scale along an axis (difference, edge, image), hence by 3 sqrt(3) u
+    #   scale; squaring it and the cutoff adds less than 4 u scale.
+    # 16 u scale covers either error. Without a box, cells are exact, differences of positions are
+    # rounded once, and the compared values are of the order of the cutoff.
     scale = cutoff
     if grid:
         low, size = np.asarray(grid.low), np.asarray(grid.size)
@@ -196,7 +196,7 @@ def _random_words(rng: np.random.Generator, particles: int) -> NDArray[np.uint64
 def neighbour_oracle(
     positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
 ) -> NeighbourOracle | SampledNeighbourOracle:
-    """Return the oracle of all pairs if they are few enough, else that of samples."""
+    """Return an oracle that checks all pairs if they are few enough, else samples."""
     if len(positions) <= FULL_PARTICLES:
         inside = np.bincount(grid.cell_ids(positions), minlength=1).astype(np.float64)
         if float((inside**2).sum()) <= FULL_CANDIDATES:
@@ -206,7 +206,7 @@ def neighbour_oracle(
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some particles, and all their possible neighbours.
+    """A sample of particles, and all their possible neighbours.
 
     queries: int64, the sampled particles, sorted. allowed, required: their pairs as sorted numbers
         row * particles + neighbour, as in NeighbourOracle.
@@ -220,13 +220,13 @@ class _Sample:
 
 
 class SampledNeighbourOracle:
-    """NeighbourOracle for too many pairs to list: exact in samples, sums everywhere.
+    """NeighbourOracle for large inputs: checks samples exactly, and sums over all particles.
 
-    In regions around two corners of the box, the first and the last particle, and some random ones,
-    neighbours are compared with SciPy's in float64, for up to SAMPLES particles in each (fewer if
-    these have over SAMPLED_PAIRS neighbours). For all particles, pairs are checked to be symmetric:
+    Around two corners of the box, the first, the last, and some random particles, neighbours are
+    compared with SciPy's in float64, for up to SAMPLES particles per region (fewer if they have
+    over SAMPLED_PAIRS neighbours). For all particles, the symmetry of pairs is checked:
     counts add up to an even number, and randomly weighted sums over rows agree from both sides. If
-    two answers differ in a count, recounting some such particles decides which is wrong.
+    counts of two answers differ, some of these particles are recounted to decide which is wrong.
     """
 
     def __init__(
@@ -247,12 +247,12 @@ class SampledNeighbourOracle:
 
     @cached_property
     def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Two random numbers for each particle, needed only for lists."""
+        """Two random numbers per particle, drawn only to check lists."""
         rng = np.random.default_rng((self.particles, 1))
         return _random_words(rng, self.particles), _random_words(rng, self.particles)
 
     def _sample(self, place: NDArray[np.float32], rng: np.random.Generator) -> _Sample:
-        """Find the neighbours of particles in a cube around a position."""
+        """Sample particles in a cube around a position, and find their neighbours."""
         per_cutoff = self.particles * self.cutoff**3 / float(np.prod(self._grid.size))
         half = self.cutoff * max(2.0, (SAMPLES / per_cutoff) ** (1 / 3) / 2)
         near, inside = self._near(place, half)
@@ -260,7 +260,7 @@ class SampledNeighbourOracle:
         if len(queries) > SAMPLES:
             queries = np.sort(rng.choice(queries, SAMPLES, replace=False))
         tree, reach = self._tree(near), self.cutoff + self.tolerance
-        # In crowded regions, as many particles as have SAMPLED_PAIRS neighbours in total.
+        # In crowded regions, sample fewer: about SAMPLED_PAIRS neighbours in total.
         asked = _in_box(self._positions[queries], self._grid)
         there = tree.query_ball_point(asked, reach, return_length=True, workers=-1)
         few = np.sort(rng.permutation(len(queries))[: _fitting(there, SAMPLED_PAIRS)])
@@ -269,7 +269,7 @@ class SampledNeighbourOracle:
     def _near(
         self, place: NDArray[np.float32], half: float
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the particles in a cube or within reach of it, and which of them are inside."""
+        """Return the particles within reach of a cube, and which of them are inside the cube."""
         reach = half + 1.001 * (self.cutoff + self.tolerance)
         near = self._within(place, 0, reach)
         inside = np.ones(len(near), np.bool_)
@@ -291,7 +291,7 @@ class SampledNeighbourOracle:
     def _apart(
         self, along: NDArray[np.float32], place: NDArray[np.float32], axis: int
     ) -> NDArray[np.float32]:
-        """Return the distances of coordinates from a position's, also across a periodic edge."""
+        """Return the distances of coordinates from a position along an axis, nearest image."""
         apart: NDArray[np.float32] = along - place[axis]
         if self._grid.periodic[axis]:
             size = np.float32(self._grid.size[axis])
@@ -305,7 +305,7 @@ class SampledNeighbourOracle:
     def _neighbours_of(
         self, queries: NDArray[np.intp], near: NDArray[np.intp], tree: cKDTree
     ) -> _Sample:
-        """Find the neighbours of some particles among nearby ones, given their tree."""
+        """Find the neighbours of some particles among nearby candidates, given as a tree."""
         reach, n = self.cutoff + self.tolerance, self.particles
         boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
         asked = _in_box(self._positions[queries], self._grid)
@@ -345,10 +345,10 @@ class SampledNeighbourOracle:
         return None
 
     def _check_against_another(self, counts: Ints) -> str | None:
-        """If counts differ from those of another answer, recount to find the wrong one.
+        """If counts differ from another answer's, recount to find the wrong answer.
 
-        RECOUNTED of the differing particles are checked; either answer is accepted for pairs within
-        rounding of the cutoff.
+        At most RECOUNTED differing particles are checked; pairs within rounding of the cutoff may
+        be counted or not.
         """
         if self._counts is None:
             self._counts = counts.copy()
@@ -362,7 +362,7 @@ class SampledNeighbourOracle:
             if problem := _check_sampled(sample, counts):
                 return problem
             if _check_sampled(sample, self._counts):
-                # The other answer is wrong there, as its next check will find.
+                # The other answer is wrong; its next check will report that.
                 self._counts = counts.copy()
                 return None
         return None
@@ -380,7 +380,7 @@ class SampledNeighbourOracle:
             problem = check_no_self(counts, offsets, neighbours) or self._check_sums(counts)
             if problem or (problem := self._check_samples(counts, offsets, neighbours)):
                 return problem
-            # Each pair (i, j) adds a_i b_j - b_i a_j, which (j, i) cancels, modulo 2^64.
+            # Each pair (i, j) adds a_i b_j - b_i a_j, which the pair (j, i) cancels, modulo 2^64.
             sums_a = row_sums(offsets, neighbours, a)
             if int((a * sums_b - b * sums_a).sum(dtype=np.uint64)):
                 return "some particle has a neighbour that does not have it"
@@ -388,7 +388,7 @@ class SampledNeighbourOracle:
         return self._check_against_another(counts)
 
     def _check_samples(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
-        """Check the neighbours of the particles of the samples."""
+        """Check the neighbours of all sampled particles."""
         n = self.particles
         for sample in self._samples:
             row = np.repeat(sample.queries, counts[sample.queries])
@@ -405,7 +405,7 @@ class SampledNeighbourOracle:
 
 
 def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
-    """Check the number of neighbours of the particles of a sample."""
+    """Check the number of neighbours of each particle of a sample."""
     found = counts[sample.queries]
     if (k := first_true((found < sample.least) | (found > sample.most))) is None:
         return None
@@ -415,7 +415,7 @@ def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
 
 
 def _fitting(lengths: NDArray[np.int64], total: int) -> int:
-    """Return the number of rows of these typical lengths with `total` entries, at least 1."""
+    """Return how many rows of the mean length hold `total` entries, at least 1."""
     return (
         min(len(lengths), 1 + int(total / max(1.0, float(np.mean(lengths))))) if len(lengths) else 0
     )
@@ -423,7 +423,7 @@ def _fitting(lengths: NDArray[np.int64], total: int) -> int:
 
 def _tree(xyz: NDArray[np.float64], boxsize: NDArray[np.float64]) -> cKDTree:
     """Return a tree of points in a box; boxsize is 0 along open axes."""
-    # Without periodic axes, a search takes half the time.
+    # Without `boxsize`, a search takes half the time.
     return cKDTree(xyz, boxsize=boxsize if boxsize.any() else None)
 
 
@@ -433,7 +433,7 @@ def _in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:
 
 
 def _along(positions: NDArray[np.float32], grid: Grid, axis: int) -> NDArray[np.float64]:
-    """Return one of these coordinates."""
+    """Return the coordinates of `_in_box` along one axis."""
     along = positions[:, axis].astype(np.float64) - grid.low[axis]
     if grid.periodic[axis]:
         wrapped = along % grid.size[axis]

@@ -1,8 +1,8 @@
 """Neighbour lists as rows: checks of shape and range, and hashes of rows.
 
-Lists are long, and their rows unordered. The sum of random 64-bit weights over a row, modulo 2^64,
-does not depend on the order, and is equal for different rows with a probability of at most 2^-63:
-so lists can be compared without sorting.
+Lists are long, and rows unordered. To compare lists without sorting, random 64-bit weights are
+summed over each row, modulo 2^64: the sum does not depend on the order, and different rows have
+equal sums with a probability of at most 2^-63.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpubench.base.threads import Result, between
 from gpubench.core.arrays import Ints, check_array, check_range, exclusive_sum, first_true
 
-ENTRIES = 2**18  # of a list that a thread checks at a time, to stay in its cache
+ENTRIES = 2**18  # list entries that a thread checks at a time, to stay in its cache
 
 
 def check_rows(particles: int, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
@@ -69,7 +69,7 @@ def row_sums(offsets: Ints, neighbours: Ints, weights: NDArray[np.uint64]) -> ND
 
 
 def in_parts(work: Callable[[int, int], Result], offsets: Ints) -> list[Result]:
-    """Call `work`, in threads, with the first and the end row of each part of a list."""
+    """Call `work`, in threads, with the first and end row of each part of a list."""
     rows = len(offsets) - 1
     cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], ENTRIES))
     return between(np.unique([0, *cuts, rows]).tolist(), work)

@@ -1,4 +1,4 @@
-"""The axis of pairs of particles."""
+"""The input axis of pairs of particles."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Pairs(Recipe):
 
     @property
     def title(self) -> str:
-        """The number of pairs."""
+        """A title with the number of pairs."""
         return f"{self.pairs:,} pairs"
 
     @property
     def host_bytes(self) -> int:
-        """Ids, and the random numbers of several steps, from an algorithm and from each oracle."""
+        """The bytes of ids, and of several steps' answers and reference random numbers."""
         return self.pairs * 180
 
     @property
     def device_bytes(self) -> int:
-        """Ids, and the random numbers of one step."""
+        """The bytes of ids, and of the random numbers of one step."""
         return self.pairs * 12

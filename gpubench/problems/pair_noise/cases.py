@@ -15,7 +15,7 @@ from gpubench.problems.pair_noise.inputs import PairSet, make_pairs
 
 
 def pairs() -> list[Case]:
-    """Return pairs with extreme ids, steps and keys, and around block sizes."""
+    """Return cases with extreme ids, steps and keys, and with sizes around the block size."""
     last = 2**31 - 1
     rng = np.random.default_rng(6)
     some, others = rng.integers(0, last + 1, (2, 300))
@@ -62,17 +62,17 @@ def _given_pairs(
 
 
 def large_pairs() -> list[Case]:
-    """Return more than 2^24 pairs."""
+    """Return a case with more than 2^24 pairs."""
     return [Case("2^24 + 1 pairs", partial(make_pairs, 2**24 + 1))]
 
 
 def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield pairs for less than one block, and for several."""
+    """Yield pairs that fill less than one block, and several blocks."""
     for size in (0, 1, 255, 256, 300, 600):
         yield make_pairs(size, seed=size), {}
 
 
 def blanks(size: int) -> Iterator[PairSet]:
-    """Yield pairs."""
+    """Yield pairs, for which all kernels are compiled."""
     ids = np.zeros(size, np.int32)
     yield PairSet(ids, ids, 0, 0, None)

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 class Noise:
     """Random numbers for pairs of particles, uniform from -1 to 1.
 
-    values: float32, shape (steps, pairs), for successive steps.
+    values: float32, shape (steps, pairs), one row for each of several successive steps.
     """
 
     values: Any
 
 
 class PairNoise(Algorithm):
-    """A generator of one random number per pair of particles and step.
+    """A generator of a random number for each pair of particles in each step.
 
     The number depends on both ids, the step and the key, and is symmetric in the ids. One launch
     draws it for each pair in `launches` successive steps; the reported time is per step.
 
-    generator: the equivalent in `physics.noise.GENERATORS`, bit for bit.
+    generator: the name of the bitwise equal reference in `physics.noise.GENERATORS`.
     """
 
     family: ClassVar[str] = "pair-noise"
@@ -59,4 +59,4 @@ class PairNoise(Algorithm):
     @property
     @abstractmethod
     def answer(self) -> Noise:
-        """The numbers of the last launch, a row per step; overwritten by the next."""
+        """The numbers of the last launch, one row per step; overwritten by the next launch."""

@@ -17,10 +17,10 @@ from gpubench.problems.pair_noise.axes import MAX_PAIRS, Pairs
 
 @dataclass(frozen=True, eq=False)
 class PairSet:
-    """Pairs of particles that need random numbers, starting at a step.
+    """Pairs of particles that need random numbers, from a given step on.
 
     i, j: int32, shape (pairs,), the two ids, in any order.
-    step, key: further inputs of the generator, 64 bits each; the key is the simulation's seed.
+    step, key: 64-bit inputs of the generator: the first step, and the simulation's seed.
     """
 
     i: NDArray[np.int32]
@@ -36,7 +36,7 @@ class PairSet:
 
     @property
     def clock(self) -> NDArray[np.uint32]:
-        """Step and key as kernels read them: low and high word of each, uint32, shape (4,)."""
+        """Step and key as kernels read them: the low and high words of both, uint32, shape (4,)."""
         return np.array([self.step, self.key], "<u8").view("<u4").astype(np.uint32)
 
     @property
@@ -53,14 +53,14 @@ class PairSet:
         return digest.hexdigest()[:16]
 
 
-PARTNERS = 16  # per particle, in `make_pairs`
+PARTNERS = 16  # partners per particle in `make_pairs`
 
 
 def make_pairs(pairs: int, seed: int = 0) -> PairSet:
-    """Draw pairs as in a simulation: every particle with the next 16 by id.
+    """Draw pairs as in a simulation: each particle with the particles of the next 16 ids.
 
-    Successive ids are the hardest input of a generator, and successive pairs share a particle. The
-    first id, the order within each pair, step and key are random.
+    Successive ids are the hardest input for a generator, as are successive pairs that share a
+    particle. The first id, the order within each pair, the step and the key are random.
     Raises UserError for a bad number of pairs or seed.
     """
     if not 0 <= pairs <= MAX_PAIRS:

@@ -1,4 +1,4 @@
-"""The oracle of pair noise, bit for bit."""
+"""The oracle of pair noise, which compares bit for bit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def noise(
     key: int,
     steps: int,
 ) -> NDArray[np.float32]:
-    """Return the random numbers of pairs, float32, shape (steps, pairs), from `step` on.
+    """Return the random numbers of pairs from `step` on, float32, shape (steps, pairs).
 
     generator: one of physics.noise.GENERATORS. i, j: int32, shape (pairs,). key: the seed.
     """
@@ -61,7 +61,7 @@ def noise(
 
 
 class PairNoiseOracle(Oracle):
-    """Check the random numbers of pairs, bit for bit; the reference is computed once."""
+    """Check the random numbers of pairs, bit for bit; the reference is computed once and cached."""
 
     def __init__(self, inputs: PairSet, exact: bool = False) -> None:
         self.i, self.j = inputs.i.copy(), inputs.j.copy()

@@ -1,1 +1,1 @@
-"""Particles in cells: a kind of input shared by several problems."""
+"""Particles in cells: the kind of input that several problems share."""

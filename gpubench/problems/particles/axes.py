@@ -1,4 +1,4 @@
-"""The axes of particles in cells."""
+"""The input axes of particles in cells."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DISTRIBUTIONS = (
 )
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
 DESTINATIONS = ("random", "next", "step")
-
-CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")  # rising
+# From least to most clustered.
+CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")
 
 # From least to most ordered.
 ORDERED = {"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"}
 
-# The number of neighbours relative to a uniform distribution: the mean squared density, which for
-# clusters depends on their overlap.
+# The number of neighbours relative to a uniform distribution: the mean squared density, relative to
+# the squared mean; for clusters it depends on their overlap.
 CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
 
 
@@ -54,13 +54,13 @@ def check_move(particles: int, grid: Grid, moved: int | None, destination: str) 
 
 @dataclass(frozen=True)
 class Particles(Recipe):
-    """Particles in the cells of a grid, and if they moved, their earlier state.
+    """Particles in the cells of a grid; if they moved, also their state before the move.
 
-    moved: the number of particles that changed cells, or None if none did or if `destination` is
-        "step", which determines it.
-    moved_fraction: alternative to `moved`, as a fraction of the particles, for sweeps over the
-        number of particles; None once the recipe is constructed.
-    destination: where they moved, see inputs.move; None if nothing moved.
+    moved: the number of particles that changed cells; None if none did, or if `destination` is
+        "step", since random steps determine the number.
+    moved_fraction: replaces `moved` by a fraction of the particles, in sweeps over their number;
+        the constructor converts it and sets it to None.
+    destination: where particles moved, see inputs.move; None if nothing moved.
     """
 
     kind, size_axis, named_by = "particles", "particles", "particles"
@@ -126,9 +126,9 @@ class Particles(Recipe):
 
     @cached_property
     def grid(self) -> Grid:
-        """The cells that give `per_cell` particles each on average.
+        """A grid with `per_cell` particles per cell on average.
 
-        The box begins at the origin, or is centred on it if its halves are mirror images.
+        The box has its corner at the origin; for `symmetric` particles, its centre.
         """
         from gpubench.core.grid import grid_for  # NumPy is slow to import
 
@@ -137,7 +137,7 @@ class Particles(Recipe):
 
     @property
     def title(self) -> str:
-        """Sizes, order and moves."""
+        """A title with the numbers of particles, the order, and the moves."""
         parts = [f"{self.particles:,} particles", f"{self.per_cell:g} per cell", self.order]
         if self.moved is not None:
             parts.append(f"{self.moved:,} moved")
@@ -145,7 +145,7 @@ class Particles(Recipe):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The axes, with the cells of the grid and the periodicity of each axis."""
+        """The values of the axes, and the grid's cells and periodicity."""
         grid = self.grid
         found = super().identity | {"cells": list(grid.cells), "periodic": list(grid.periodic)}
         del found["moved_fraction"]  # same as `moved`
@@ -153,18 +153,18 @@ class Particles(Recipe):
 
     @property
     def neighbours(self) -> int:
-        """Approximate total number of neighbours nearer than a cell's edge."""
+        """The approximate total number of neighbours within a cell's edge."""
         ball = 4 / 3 * math.pi * self.per_cell * CROWDING.get(self.distribution, 1)
         return round(self.particles * min(ball, self.particles))
 
     @property
     def host_bytes(self) -> int:
-        """Positions, their cells, and an answer being checked; twice that with a second state."""
+        """The bytes of positions, cells, and a checked answer; twice that with a second state."""
         return self.particles * (100 if self.destination is None else 200)
 
     @property
     def device_bytes(self) -> int:
-        """Positions, cell ids, and a cell list."""
-        # Position, cell id, link or rank; head. For a second state, position and cell id.
+        """The bytes of positions, cell ids, and a cell list."""
+        # Per particle: position, cell id, link or rank, and a second state's position and cell id.
         second = 0 if self.destination is None else 16 + 4
         return self.particles * (16 + 4 + 4 + second) + self.grid.count * 4

@@ -1,4 +1,4 @@
-"""Edge cases of particles: none, one, all in one place, at walls, around block sizes."""
+"""Edge cases of particles: none, one, all at one position, at walls, around block sizes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _random() -> list[Case]:
 
 
 def _anywhere(positions: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> ParticleSet:
-    """Make particles at these positions, with a grid of which only the cell edges matter."""
+    """Make particles at these positions; only the cell edges of their grid matter."""
     packed = np.zeros((len(np.asarray(positions)), 4), np.float32)
     packed[:, :3] = positions
     edges = (float(cell[0]), float(cell[1]), float(cell[2]))
@@ -153,13 +153,13 @@ def _far_away(*places: tuple[float, float, float], cell: float = 1.0) -> Particl
 
 
 def _with_one_far_away(distance: float) -> ParticleSet:
-    """Draw particles around the origin, and one far away that extends the world."""
+    """Draw particles around the origin, and a far particle that extends the world."""
     near = np.random.default_rng(9).uniform(-3, 3, (500, 3))
     return _anywhere([*near, [distance, 0.5, -distance]])
 
 
 def _along_all_axes(coordinates: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> ParticleSet:
-    """Return the lattice with these coordinates along every axis."""
+    """Make the lattice of particles with these coordinates along every axis."""
     along = np.asarray(coordinates, np.float32)
     points = np.stack(np.meshgrid(along, along, along), axis=-1).reshape(-1, 3)
     return _anywhere(points, cell)
@@ -168,7 +168,7 @@ def _along_all_axes(coordinates: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1
 def _at_the_cutoff(place: float, cell: float) -> ParticleSet:
     """Draw 300 separate pairs within rounding of the cutoff, all far from the origin.
 
-    Either answer is accepted for such a pair, but both its sides must agree.
+    Such a pair may be listed or not, but both of its particles must agree.
     """
     rng = np.random.default_rng(12)
     first = np.full((300, 3), place, np.float32)
@@ -181,13 +181,13 @@ def _at_the_cutoff(place: float, cell: float) -> ParticleSet:
 
 
 def unbounded_cases() -> list[Case]:
-    """Return worlds at any position, up to the range of float32."""
+    """Return unbounded cases at any distance from the origin, up to the range of float32."""
     corners = np.arange(-3, 4, dtype=np.float32)
     centred = Grid((6, 8, 4), (-3.0, -4.0, -2.0), (6.0, 8.0, 4.0))
     last = 2.0**22 + np.array([-1, -0.5, 0, 0.5, 2, 2.0**40])
     tiny, huge = float(np.finfo(np.float32).smallest_subnormal), float(np.finfo(np.float32).max)
     ends = [-huge, -1e30, -1e-30, -tiny, -0.0, 0.0, tiny, 1e-30, 1e30, huge]
-    pair = [[-0.25, -0.5, -0.5], [0.75, -0.5, -0.5]]  # one cutoff apart: not neighbours
+    pair = [[-0.25, -0.5, -0.5], [0.75, -0.5, -0.5]]  # at the cutoff, so not neighbours
     nearer = [[-0.25, -0.5, -0.5], [0.75 - 2**-20, -0.5, -0.5]]
     return [
         Case("mirror images", partial(make, 2000, centred, "symmetric")),
@@ -256,7 +256,7 @@ def open_cases() -> list[Case]:
 
 
 def large_sets(dense: Grid) -> list[Case]:
-    """Return more than 2^24 particles, in the given cells and in sparse ones."""
+    """Return cases with more than 2^24 particles, in the given cells and in sparse cells."""
     sparse = Grid.with_count(2**25, PERIODIC)
     return [
         Case("2^24 + 1 particles", partial(make, 2**24 + 1, dense)),
@@ -268,7 +268,7 @@ def large_sets(dense: Grid) -> list[Case]:
 
 
 def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield few particles in every shape of box, with parameters for small parts and chunks."""
+    """Yield small inputs in every shape of box, with parameters for small parts and chunks."""
     torus = Grid((8, 6, 7), (0.0,) * 3, (8.0, 6.0, 7.0), PERIODIC)
     box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
     long = Grid((40, 20, 1), (0.0,) * 3, (40.0, 20.0, 1.0))
@@ -292,7 +292,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def moved_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield particles of which some, all or none moved."""
+    """Yield inputs in which some, all or none of the particles moved."""
     torus = Grid((5, 6, 7), (0.0,) * 3, (5.0, 6.0, 7.0), PERIODIC)
     box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
     yield move(make(400, torus), 150, "random"), {}
@@ -306,7 +306,7 @@ def moved_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def unbounded_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield particles near the origin and far from it, in many buckets and in few."""
+    """Yield particles near the origin and far from it, with many buckets and with few."""
     box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
     about = Grid((6, 6, 6), (-3.0,) * 3, (6.0,) * 3)
     far = Grid((4, 4, 4), (-1e5, 2e5, 3e4), (4.0,) * 3)
@@ -318,7 +318,7 @@ def unbounded_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]
 
 
 def blanks(size: int) -> Iterator[ParticleSet]:
-    """Yield particles that moved, in few and in many cells, in open and in periodic boxes."""
+    """Yield particles with two states, in few and in many cells, in open and periodic boxes."""
     positions = np.zeros((size, 4), np.float32)
     for cells in ((3, 4, 5), (64, 64, 64)):
         for periodic in (OPEN, PERIODIC):

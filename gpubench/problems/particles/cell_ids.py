@@ -12,7 +12,7 @@ BLOCK = 256
 
 
 class CellIds:
-    """Cell ids of particles in a grid (rozen2008, section 2.3)."""
+    """Computes the cell ids of particles in a grid (rozen2008, section 2.3)."""
 
     def __init__(self, device: Device, grid: Grid) -> None:
         self._device = device

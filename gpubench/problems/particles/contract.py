@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class ParticleAlgorithm(Algorithm):
     """An algorithm over particles, constructed for their number and their grid.
 
-    sample_sizes: (particles, cells) of additional samples, for kernels that small inputs do not
-        launch.
+    sample_sizes: (particles, cells) of additional samples, to launch kernels that small inputs do
+        not need.
     """
 
     sample_sizes: ClassVar[Sequence[tuple[int, int]]] = ()

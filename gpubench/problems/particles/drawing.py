@@ -28,7 +28,7 @@ def _uniform(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np
 
 
 def _lattice(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
-    # Particle i goes to cell i mod count, to a site of the smallest sublattice with enough sites,
+    # Particle i is placed in cell i mod count, at a site of the smallest lattice with enough sites,
     # jittered by up to 40 % of the spacing in each direction.
     index = np.arange(particles)
     cell, site = index % grid.count, index // grid.count
@@ -54,8 +54,8 @@ def _one_cell(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[n
 
 
 def _symmetric(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
-    # Multiples of 2^-24, as drawn by `random`, so mirror images are exact. The last group of eight
-    # may be incomplete.
+    # Coordinates are multiples of 2^-24, like those of `random`, so mirror images are exact. The
+    # last group of eight may be incomplete.
     octant = rng.integers(1, 2**23, (-(-particles // 8), 3)).astype(np.float32) * 2.0**-24
     unit = np.repeat(octant, 8, axis=0)[:particles]
     is_mirrored = np.arange(particles)[:, None] >> np.arange(3) & 1 == 1
@@ -69,7 +69,7 @@ def _coincident(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray
 def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
     unit = rng.random((particles, 3), np.float32)
     spray = rng.choice(particles, round(SPRAY * particles), replace=False, shuffle=False)
-    # The region above the surface is the region under the opposite waves, upside down.
+    # Turned upside down, the region above the surface is the region under the opposite waves.
     drops = unit[spray]
     _under_waves(drops, 1 - SURFACE, -WAVES)
     drops[:, 2] = 1 - drops[:, 2]
@@ -81,13 +81,13 @@ def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArr
 def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> None:
     """Map uniform points of the unit cube to uniform points under a wavy surface, in place.
 
-    unit: float32, shape (particles, 3). mean, amplitude: of the surface's height along z.
+    unit: float32, shape (particles, 3). mean, amplitude: the surface's mean height and waves.
     """
     height = abs(amplitude)
     unit[:, 2] *= mean
-    # The layer of one amplitude below the mean is stretched to twice its depth, centred on the
-    # mean. Half of its points lie above the surface; as a crest is half a wave from a trough of the
-    # same shape, these move there, upside down.
+    # The layer between the mean and one amplitude below it is stretched to twice its thickness,
+    # centred on the mean. Half of its points are then above the surface: shifted by half a wave and
+    # turned upside down, they are below it, as crests and troughs have the same shape.
     layer = np.flatnonzero(unit[:, 2] >= mean - height)
     x, y, z = unit[layer].T
     offset = 2 * (z - (mean - height)) - height
@@ -97,9 +97,9 @@ def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> No
 
 
 def _wave(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return a wave of length and amplitude 1, from two parabolas: the same bits on any machine.
+    """Return a wave of length and amplitude 1 from two parabolas, the same bits on any machine.
 
-    Sines differ in their last bits from one processor to another.
+    The last bits of sines differ between processors.
     """
     about = x - 0.5
     wave: NDArray[np.float32] = 8 * about * (1 - 2 * np.abs(about))
@@ -119,7 +119,7 @@ def to_random_cells(
     rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
 ) -> NDArray[np.int64]:
     """Return a random other cell for each particle."""
-    # A draw among the other cells: numbers from the own cell on are shifted by one.
+    # Draw among the other cells: indices from that of the own cell upwards are shifted by one.
     target = rng.integers(0, max(1, grid.count - 1), len(cell_of))
     return target + (target >= cell_of)
 
@@ -128,8 +128,8 @@ def to_next_cells(
     rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
 ) -> NDArray[np.int64]:
     """Return a random adjacent cell for each particle."""
-    # Along each axis a particle can stay, or go down or up if these cells exist and differ. All
-    # combinations except staying along every axis are equally likely.
+    # Along each axis a particle can stay, or move down or up if those cells exist and differ. All
+    # combinations are equally likely, except that it cannot stay along every axis.
     start = np.unravel_index(cell_of, grid.cells, order="F")
     down, up = [], []
     for c, n, periodic in zip(start, grid.cells, grid.periodic, strict=True):
@@ -195,7 +195,7 @@ def in_the_box(unit: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
 
 def keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:
     """Move coordinates that were rounded to a wall back inside, in place."""
-    # A coordinate can round to the upper wall, which is the lower wall in a periodic box.
+    # A coordinate can round to the upper wall; in a periodic box, that is the lower wall.
     low = np.asarray(grid.low, np.float32)
     high = np.add(grid.low, grid.size).astype(np.float32)
     np.clip(positions[:, :3], low, np.nextafter(high, low), out=positions[:, :3])
@@ -241,7 +241,7 @@ def morton_codes(coordinates: NDArray[np.int32]) -> NDArray[np.uint64]:
     return codes
 
 
-# The generator of each distribution, in units of the box.
+# The generator of each distribution; coordinates are in units of the box.
 SAMPLERS = {
     "uniform": _uniform,
     "lattice": _lattice,

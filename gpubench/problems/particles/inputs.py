@@ -1,7 +1,7 @@
 """Particles in a box: random, given, and after moves.
 
-All randomness comes from ``numpy.random.default_rng(seed)``; the same arguments give the same bytes
-on any machine, identified by ``hash``.
+All random numbers come from ``numpy.random.default_rng(seed)``. Equal arguments yield equal bytes
+on any machine; ``hash`` identifies them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 class ParticleSet:
     """Particles in a box.
 
-    positions: float32, shape (particles, 4); the fourth component is free and zero here.
-    grid: the cells they are sorted into.
+    positions: float32, shape (particles, 4); the fourth component is unused, and zero here.
+    grid: the cells that algorithms sort the particles into.
     before: the same particles before they moved, or None.
     """
 
@@ -61,12 +61,12 @@ class ParticleSet:
 
     @cached_property
     def cell_of(self) -> NDArray[np.int32]:
-        """The cell of each particle by NumPy, int32, shape (particles,)."""
+        """The cell of each particle, computed by NumPy, int32, shape (particles,)."""
         return self.grid.cell_ids(self.positions)
 
     @property
     def history(self) -> list[ParticleSet]:
-        """All states of the particles, oldest first, this one last."""
+        """All states of the particles, from the oldest to this one."""
         states = [self]
         while (before := states[-1].before) is not None:
             states.append(before)
@@ -109,7 +109,7 @@ def coordinates_of(positions: NDArray[np.floating]) -> NDArray[np.float64]:
         )
     if len(given) > MAX_PARTICLES:
         raise UserError(f"{len(given)} particles are too many: at most {MAX_PARTICLES}")
-    with np.errstate(over="ignore"):  # long doubles may become infinite
+    with np.errstate(over="ignore"):  # long doubles may overflow to infinity
         xyz = given[:, :3].astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(xyz).all(axis=1))
     if len(bad):
@@ -132,7 +132,7 @@ def from_positions(
     xyz, given = coordinates_of(positions), np.asarray(positions)
     low, size = np.add(grid.low, origin), np.asarray(grid.size)
     xyz = np.where(grid.periodic, low + (xyz - low) % size, xyz)
-    # Compared in float32, so that float32 positions on the walls are inside.
+    # Compare in float32, so that float32 positions on the walls count as inside.
     least, most = low.astype(np.float32), (low + size).astype(np.float32)
     rounded = np.clip(xyz, -FLOAT32_MAX, FLOAT32_MAX).astype(np.float32)
     out = np.flatnonzero(((rounded < least) | (rounded > most)).any(axis=1))
@@ -145,7 +145,7 @@ def from_positions(
     packed = np.zeros((len(given), 4), np.float32)
     low = np.asarray(grid.low)
     placed = np.clip(xyz - np.asarray(origin), low, low + size).astype(np.float32)
-    # A wrapped position can round to the far wall, which is the near wall of the next image.
+    # A wrapped position can round to the far wall, where the next periodic image begins.
     at_end = np.asarray(grid.periodic) & (placed == (low + size).astype(np.float32))
     packed[:, :3] = np.where(at_end, low.astype(np.float32), placed)
     return ParticleSet(packed, grid, "given", "given", None)
@@ -156,8 +156,8 @@ def make(
 ) -> ParticleSet:
     """Draw a particle set.
 
-    Distributions: `uniform`; `lattice`, a jittered lattice with equal numbers per cell (within
-    one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
+    Distributions: `uniform`; `lattice`, a jittered lattice with equal numbers per cell (+- 1);
+    `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
     `symmetric`, uniform in one octant of the box and mirrored at its three mid-planes;
     `free-surface`, a fluid that fills the box along z to 40 % of its height, with waves of 5 % of
     the height, and 1 % of the particles as spray above it, both of uniform density; `coincident`,
@@ -182,7 +182,7 @@ def make(
         "lattice",
         "symmetric",
         "coincident",
-    ):  # distributions not drawn in random order
+    ):  # these distributions are not drawn in random order
         positions = positions[rng.permutation(particles)]
     return ParticleSet(positions, grid, distribution, order, seed)
 
@@ -190,16 +190,16 @@ def make(
 def move(before: ParticleSet, moved: int | None, destination: str, seed: int = 0) -> ParticleSet:
     """Move particles to other cells; particle i stays particle i.
 
-    Destinations: `random`, exactly `moved` particles go each to a uniformly random other cell;
-    `next`, to one of the up to 26 cells around their own, across periodic walls too; `step`,
-    every particle takes a Gaussian step of 0.02 cell edges along each axis, wrapped at periodic
-    walls and reflected at open ones; those that change cells have moved (`moved` is None). Raises
-    UserError if that many cannot move.
+    Destinations: `random`, each of `moved` particles moves to a uniformly random other cell;
+    `next`, each moves to one of the up to 26 cells around its own, also across periodic walls;
+    `step`, all particles take a Gaussian step of 0.02 cell edges along each axis, wrapped at
+    periodic walls and reflected at open walls, and some thereby change cells (`moved` is None).
+    Raises UserError if fewer than `moved` particles can move.
     """
     check_move(before.particles, before.grid, moved, destination)
     if seed < 0:
         raise UserError(f"a seed is a whole number from 0 on, not {seed}")
-    rng = np.random.default_rng((seed, 1))  # not the stream that `make` draws positions from
+    rng = np.random.default_rng((seed, 1))  # another stream than in `make`
     positions = before.positions.copy()
     if moved is None:
         take_step(rng, positions, before.grid)

@@ -23,10 +23,10 @@ from gpubench.problems.particles.positions import mapped
 
 Triple = tuple[float, float, float]
 
-# Keys in the comment line of extended XYZ; programs differ in their capitals.
+# Keys in the comment line of extended XYZ; programs capitalise them differently.
 _KEYS = {"lattice": "Lattice", "origin": "Origin", "pbc": "pbc", "properties": "Properties"}
 _KEY = re.compile(rf"\b({'|'.join(_KEYS)})(?=\s*=)", re.IGNORECASE)
-_TOO_MANY = re.compile(r"Properties\s*=\s*\S*:[0-9]{4}")  # columns, which would exhaust memory
+_TOO_MANY = re.compile(r"Properties\s*=\s*\S*:[0-9]{4}")  # 1000 columns or more exhaust memory
 AGREES = 1e-6  # edges in files are often rounded to float32
 
 
@@ -34,9 +34,9 @@ AGREES = 1e-6  # edges in files are often rounded to float32
 class Frames:
     """Positions, shape (frames, particles, 3), in any unit of length.
 
-    source: the name of their file, or of an argument.
+    source: the name of the file or argument that they come from.
     low, box: corner and edges of the box in the file; None if there is none.
-    periodic: whether it repeats along each axis; None if the file does not say.
+    periodic: whether the box is periodic along each axis; None if the file does not say.
     """
 
     positions: NDArray[np.floating]
@@ -46,9 +46,9 @@ class Frames:
     periodic: tuple[bool, bool, bool] | None = None
 
     def require_agreement(self, size: Triple, periodic: Sequence[bool]) -> None:
-        """Raise UserError if a box has another period along an axis than the file's.
+        """Raise UserError if a given box and the file's box differ along a periodic axis.
 
-        Along open axes a box may be larger or smaller.
+        Along open axes the given box may be larger or smaller.
         """
         if self.box is None:
             return
@@ -63,7 +63,7 @@ class Frames:
 class _Frame(NamedTuple):
     """A frame of a file.
 
-    cell: the vectors of its box as columns, (3, 3); None for no box. ids: of the particles, if the
+    cell: the box vectors as columns, (3, 3); None without a box. ids: the particles' ids, if the
     file has them.
     """
 
@@ -75,7 +75,7 @@ class _Frame(NamedTuple):
 
 
 def read_frames(path: Path) -> Frames:
-    """Read a `.gsd`, `.xyz`, `.extxyz` or `.xyz.gz` file, or a `.npy` array of one frame or more.
+    """Read a `.gsd`, `.xyz`, `.extxyz` or `.xyz.gz` file, or a `.npy` array of one or more frames.
 
     Raises UserError for an unreadable file, for frames with different particles or boxes, and for a
     box that is not orthorhombic.
@@ -89,7 +89,7 @@ def read_frames(path: Path) -> Frames:
 
 
 def frames_of(positions: object, source: str = "positions") -> Frames:
-    """Return frames of an array of shape (particles, 3 or 4) or (frames, particles, 3 or 4)."""
+    """Convert an array of shape (particles, 3 or 4) or (frames, particles, 3 or 4) to frames."""
     try:
         array = np.asarray(positions)
     except ValueError as error:
@@ -201,7 +201,7 @@ def _xyz_frame(path: Path, comment: str, rows: Sequence[str]) -> _Frame:
     if _TOO_MANY.search(comment):
         raise ValueError("its Properties name a thousand columns")
     try:
-        # One particle, by the reader in Python: the reader in C crashes on malformed files.
+        # First parse one particle in Python, since the reader in C crashes on malformed files.
         head = StringIO(f"1\n{comment}\n{rows[0]}")
         (told,) = extxyz.iread_dicts(head, use_cextxyz=False)
         x, y, z = map(float, told.info.get("Origin", (0, 0, 0)))

@@ -7,7 +7,7 @@ STANDS_ON = ("particles",)
 
 
 class SparseProductProblem(Problem):
-    """Assemble a matrix of 1x3 blocks, multiply it by a vector, or its transpose."""
+    """Assemble a matrix of 1x3 blocks; multiply it, or its transpose, by a vector."""
 
     name = "sparse-product"
     takes = Matrices

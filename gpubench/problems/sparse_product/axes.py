@@ -1,4 +1,4 @@
-"""The axes of matrices of 1x3 blocks."""
+"""The input axes of matrices of 1x3 blocks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gpubench.problems.particles.axes import Particles
 
 @dataclass(frozen=True)
 class Matrices(Recipe):
-    """The matrix of particles in an open box; see inputs.matrices.
+    """A matrix derived from particles in an open box; see inputs.py.
 
-    matrix: the kind of matrix made from the particles.
+    matrix: the kind of matrix that is derived from the particles.
     """
 
     kind, size_axis, named_by = "matrix", "particles", "matrix"
@@ -33,7 +33,7 @@ class Matrices(Recipe):
 
     @cached_property
     def among(self) -> Particles:
-        """The particles of the matrix."""
+        """The recipe of the particles from which the matrix is derived."""
         return Particles(self.particles, self.per_cell, self.distribution, self.order)
 
     def __post_init__(self) -> None:
@@ -41,26 +41,26 @@ class Matrices(Recipe):
 
     @property
     def title(self) -> str:
-        """The matrix, sizes and order."""
+        """A title with the matrix, the sizes and the order."""
         return f"{self.matrix}, {self.among.title}"
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The axes, with the cells of the grid."""
+        """The values of the axes, and the cells of the grid."""
         grid = self.among.grid
         return super().identity | {"cells": list(grid.cells), "periodic": list(grid.periodic)}
 
     @property
     def neighbours(self) -> int:
-        """Approximate number of off-diagonal blocks."""
+        """The approximate number of off-diagonal blocks."""
         return self.among.neighbours
 
     @property
     def host_bytes(self) -> int:
-        """Particles and vectors, and an answer during the check of some of its rows."""
+        """The bytes of particles, vectors, and an answer whose rows are being checked."""
         return self.among.host_bytes + self.particles * 100
 
     @property
     def device_bytes(self) -> int:
-        """Positions, both vectors, the diagonal, and each block with its column."""
+        """The bytes of positions, both vectors, the diagonal, and all blocks with their columns."""
         return self.particles * (16 + 16 + 4 + 12) + self.neighbours * (12 + 4)

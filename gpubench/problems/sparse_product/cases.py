@@ -20,7 +20,7 @@ from gpubench.problems.sparse_product.inputs import BlockRows, MatrixSet, of_par
 
 
 def matrices() -> list[Case]:
-    """Return given matrices with various row lengths, and matrices of particles."""
+    """Return cases of given matrices with various row lengths, and of matrices of particles."""
     return [*_lengths(), *_columns(), *_antisymmetric(), *_not_finite(), *_particles()]
 
 
@@ -29,7 +29,7 @@ def matrix_of_lengths(
 ) -> MatrixSet:
     """Draw a matrix whose rows have these lengths.
 
-    column: maps the number of blocks to their columns; random with repeats by default.
+    column: returns columns, given the number of blocks; by default random, with repeats.
     """
     rng = np.random.default_rng(seed)
     counts = np.asarray(lengths, np.int64)
@@ -120,7 +120,7 @@ def _antisymmetric() -> list[Case]:
 
 
 def _not_finite() -> list[Case]:
-    """Return NaNs and infinities, which must propagate only to the rows that use them."""
+    """Return cases with NaN and infinity, which must reach only the rows that use them."""
     values = {"NaN": np.nan, "infinity": np.inf, "-infinity": -np.inf, "-0": -0.0}
     return [
         Case(f"{name} in {where}", partial(_spoiled, value, where))
@@ -141,7 +141,7 @@ def _spoiled(value: float, where: str) -> MatrixSet:
         diagonal[[0, 289], [1, 2]] = value
     else:
         blocks[[0, -1], [0, 2]] = value
-    # Only one side of a pair has it: not antisymmetric, so not transposable by rows.
+    # The NaN or infinity is in one block of a pair: not antisymmetric, so not transposed by rows.
     given = replace(made.given, blocks=blocks, diagonal=diagonal)
     return replace(made, given=given, antisymmetric=where == "the diagonal")
 
@@ -177,7 +177,7 @@ def _particles() -> list[Case]:
 
 
 def large_matrices() -> list[Case]:
-    """Return more than 2^24 rows."""
+    """Return a case with more than 2^24 rows."""
     cells = Grid.with_count(2**24)
     return [Case("2^24 + 1 rows", lambda: of_particles(make(2**24 + 1, cells)))]
 
@@ -195,7 +195,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[MatrixSet]:
-    """Yield matrices of few particles: nothing that is compiled depends on their number."""
+    """Yield matrices of few particles, since compiled kernels do not depend on the number."""
     for cells in ((3, 4, 5), (64, 64, 64)):
         grid = Grid(cells, (0.0,) * 3, (float(cells[0]), float(cells[1]), float(cells[2])))
         yield of_particles(make(1000, grid, "one-cell"))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 
 
-# The tasks, and the kind of answer of each.
+# The kind of answer of each task.
 TASKS = {"assemble": "matrices", "product": "products", "transpose": "transposed products"}
 
 
@@ -34,12 +34,12 @@ TASKS = {"assemble": "matrices", "product": "products", "transpose": "transposed
 class Assembled:
     """A matrix in the layout of an algorithm.
 
-    lengths: int32, shape (rows,), the off-diagonal blocks of each row. start: int64, further
-    offsets of the layout.
-    columns: int32, shape (places,).
-    blocks, diagonal: float32, shape (places, 4) and (rows, 4), with an undefined last component; in
+    lengths: int32, shape (rows,), the number of off-diagonal blocks of each row. start: int64,
+    offsets that the layout needs besides the lengths.
+    columns: int32, shape (places,), the column of each block.
+    blocks, diagonal: float32, shape (places, 4) and (rows, 4), with an undefined last component; if
         `planes`, shape (3, places) and (3, rows).
-    place: the index of the k-th block of row i, for host arrays: place(i, k, start).
+    place: place(i, k, start) returns the index of the k-th block of row i; arrays on the host.
     """
 
     lengths: Any
@@ -55,22 +55,22 @@ class Assembled:
 class Product:
     """A matrix times a vector.
 
-    values: float32, shape (rows,) for a product; (rows, 3 or 4) for a transposed one, with an
-        undefined fourth component.
+    values: float32, shape (rows,) for a product; shape (rows, 3 or 4), with an undefined fourth
+        component, for a product with the transpose.
     """
 
     values: Any
 
 
 class SparseProduct(Algorithm):
-    """An algorithm over a matrix of 1x3 blocks; the first word of a form is its task, see TASKS.
+    """An algorithm over a matrix of 1x3 blocks; each form begins with its task (see TASKS).
 
     `assemble` makes the matrix, in the algorithm's layout, from a neighbour list and positions, or
     from given compressed rows. `product` and `transpose` work on an assembled matrix.
 
-    transposes_any: whether it transposes any matrix. Otherwise it works by rows, without a scatter,
-    which requires B_ji = -B_ij, as for gradients between particles of equal mass; it refuses other
-    matrices.
+    transposes_any: whether `transpose` supports all matrices. If not, it sums over rows instead of
+    scattering, which requires B_ji = -B_ij, as for gradients between particles of equal mass, and
+    it refuses other matrices.
     """
 
     family: ClassVar[str] = "sparse-product"

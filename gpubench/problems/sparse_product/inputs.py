@@ -1,7 +1,7 @@
-"""Matrices of 1x3 blocks, from particles or given, and the vectors of their products.
+"""Matrices of 1x3 blocks, given or derived from particles, and vectors to multiply them by.
 
-The matrix of particles is that of a density constraint (Macklin and Mueller 2013; Bodin,
-Lacoursiere and Servin 2012), in units of the cutoff h and without the constant factor:
+Particles define the matrix of a density constraint (Macklin and Mueller 2013; Bodin, Lacoursiere
+and Servin 2012), in units of the cutoff h and without the constant factor:
 
     B_ij = d_ij (1 - |d_ij|^2)^2,  d_ij = (x_i - x_j) / h, for each j nearer than h
     D_i = - sum over j of B_ij
@@ -43,13 +43,13 @@ class BlockRows:
 
 @dataclass(frozen=True, eq=False)
 class MatrixSet:
-    """A matrix, and a vector for its product and one for its transpose.
+    """A matrix, and the vectors by which it and its transpose are multiplied.
 
-    particles: the particles of the matrix, in an open box; the cutoff is the shortest edge of their
-        cells. None if the matrix is given.
-    given: on the host, blocks float32, shape (entries, 3); None if particles make the matrix.
-    vector: float32, shape (rows, 4), the fourth component is undefined.
-    numbers: float32, shape (rows,).
+    particles: the particles that define the matrix, in an open box; the cutoff is the shortest edge
+        of their cells. None if the matrix is given.
+    given: on the host, blocks float32, shape (entries, 3); None if particles define the matrix.
+    vector: float32, shape (rows, 4), multiplies the matrix; the fourth component is undefined.
+    numbers: float32, shape (rows,), multiplies the transpose.
     antisymmetric: whether B_ji = -B_ij for all off-diagonal blocks.
     """
 
@@ -67,12 +67,12 @@ class MatrixSet:
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for this matrix takes."""
+        """The constructor arguments of algorithms for this matrix."""
         return {"rows": self.rows, "antisymmetric": self.antisymmetric}
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over the matrix, or the particles that make it, and both vectors."""
+        """SHA-256 over the matrix, or the particles that define it, and both vectors."""
         digest = hashlib.sha256((self.particles.hash if self.particles else "given").encode())
         arrays = vars(self.given).values() if self.given else ()
         for array in (*arrays, self.vector, self.numbers):
@@ -81,7 +81,7 @@ class MatrixSet:
 
 
 def of_particles(particles: ParticleSet, seed: int = 0) -> MatrixSet:
-    """Take the matrix of particles, and draw what it is multiplied by, uniform in -1 to 1.
+    """Return the matrix of particles, with random vectors, uniform in -1 to 1.
 
     Raises UserError for a periodic box.
     """
@@ -91,17 +91,17 @@ def of_particles(particles: ParticleSet, seed: int = 0) -> MatrixSet:
 
 
 def of_rows(given: BlockRows, antisymmetric: bool = False, seed: int = 0) -> MatrixSet:
-    """Take a matrix that is given, and draw what it is multiplied by."""
+    """Return a given matrix, with random vectors."""
     return MatrixSet(None, given, *_vectors(len(given.diagonal), seed), antisymmetric, seed)
 
 
 def _vectors(rows: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    rng = np.random.default_rng((seed, 2))  # not the stream that positions are drawn from
+    rng = np.random.default_rng((seed, 2))  # another stream than for positions
     vector = np.zeros((rows, 4), np.float32)
     vector[:, :3] = rng.uniform(-1, 1, (rows, 3))
     return vector, rng.uniform(-1, 1, rows).astype(np.float32)
 
 
 def draw(axes: Matrices, seed: int) -> MatrixSet:
-    """Draw the particles of a recipe, and what their matrix is multiplied by."""
+    """Draw the particles of a recipe, and the vectors."""
     return of_particles(draw_particles(axes.among, seed), seed)

@@ -21,20 +21,20 @@ Bools = NDArray[np.bool_]
 Download = Callable[[object], NDArray[Any]]
 
 ROUNDING = 2.0**-24
-MOST_ROWS, MOST_ENTRIES = 2**15, 2**21  # compared one by one; larger inputs are sampled
+MOST_ROWS, MOST_ENTRIES = 2**15, 2**21  # maximum compared; larger inputs are sampled
 
 
 class SparseProductOracle(Oracle):
-    """Check matrices and products in all rows of small inputs, else in a sample.
+    """Check all rows of small matrices and products, and a sample of rows of large ones.
 
-    A sample has the first and last rows, those of the fullest cells, and random ones; in all other
-    rows a product must be finite.
+    A sample consists of the first and last rows, rows of the fullest cells, and random rows; all
+    other rows of a product must be finite.
 
-    The error bound follows from each row's absolute sum: with u = 2^-24, a sum of n terms is exact
-    to n u times the sum of their absolute values (Higham 2002, section 3.1), and each block of
-    particles to 32 u |d| (|s| + 32 u), where s = 1 - |d|^2.
+    The error bound of a row follows from its absolute sum: with u = 2^-24, a sum of n terms is off
+    by at most n u times the sum of absolute values (Higham 2002, section 3.1), and a block of
+    particles by at most 32 u |d| (|s| + 32 u), where s = 1 - |d|^2.
 
-    which: int64, the rows. exact: whether blocks are given, and must agree bit for bit.
+    which: int64, the checked rows. exact: whether blocks are given, and must be equal bit for bit.
     """
 
     def __init__(self, inputs: MatrixSet, exact: bool = False) -> None:
@@ -64,7 +64,7 @@ class SparseProductOracle(Oracle):
         return self.check_product(algorithm.task, answer, algorithm.download)
 
     def check_product(self, task: str, answer: Product, download: Download) -> str | None:
-        """Compare a product, or a transposed one, with the reference."""
+        """Compare a product with the matrix or its transpose with the reference."""
         is_product = task == "product"
         values = download(answer.values)
         shape = (self.rows,) if is_product else (self.rows, *values.shape[1:])
@@ -89,7 +89,7 @@ class SparseProductOracle(Oracle):
         return None
 
     def _product(self) -> tuple[Floats, Floats]:
-        """Return y and its bound, float64, shape (rows, 1)."""
+        """Return y and its error bound, float64, shape (rows, 1)."""
         matrix, vector = self.matrix, self.vector.ravel()
         own = self.vector[self.which]
         exact = self._csr(matrix.blocks) @ vector + (matrix.diagonal * own).sum(axis=1)
@@ -101,10 +101,10 @@ class SparseProductOracle(Oracle):
         return exact[:, None], (terms * ROUNDING * size + slack)[:, None]
 
     def _transposed(self) -> tuple[Floats, Floats]:
-        """Return u and its bound, float64, shape (rows, 3).
+        """Return u and its error bound, float64, shape (rows, 3).
 
-        If all rows are checked the matrix is transposed; in a sample, the blocks of particles are
-        negated.
+        If all rows are checked, the matrix is transposed; for a sample, blocks are negated, since
+        matrices of particles are antisymmetric.
         """
         matrix, numbers = self.matrix, self.numbers
         own = numbers[self.which][:, None]
@@ -132,7 +132,7 @@ class SparseProductOracle(Oracle):
         return csr_array((blocks.ravel(), columns.ravel(), 3 * self.matrix.start), shape=shape)
 
     def check_matrix(self, answer: Assembled, download: Download) -> str | None:
-        """Compare an assembled matrix with the reference, block by block, in any order in a row."""
+        """Compare an assembled matrix with the reference, with blocks of a row in any order."""
         lengths, columns = download(answer.lengths), download(answer.columns)
         problem = (
             check_array("lengths", lengths, (self.rows,), np.int32)
@@ -157,7 +157,7 @@ class SparseProductOracle(Oracle):
         return self._compare(found)
 
     def _compare(self, found: BlockRows) -> str | None:
-        """Compare rows: given ones bit for bit, those of particles within their error bound."""
+        """Compare rows: bit for bit if blocks are given, else within the error bound."""
         if self.exact:
             return _first_difference(self.matrix, found)
         near = np.abs(found.diagonal - self.matrix.diagonal) <= self.diagonal_slack
@@ -166,7 +166,7 @@ class SparseProductOracle(Oracle):
                 f"the diagonal of row {self.which[k]} is {found.diagonal[k].tolist()}, expected"
                 f" {self.matrix.diagonal[k].tolist()}"
             )
-        # A pair within rounding of the cutoff is optional: its block is nearly zero.
+        # Pairs within rounding of the cutoff may be missing: their blocks are nearly zero.
         floor = (32 * ROUNDING) ** 2
         keys = [
             np.repeat(np.arange(len(self.which)), np.diff(m.start)) * self.rows + m.columns
@@ -197,7 +197,7 @@ def _in_double(given: BlockRows) -> BlockRows:
 
 
 def _sample(particles: ParticleSet) -> Ids:
-    """Return the rows to compare, sorted: all, or the ends, the fullest cells and random ones."""
+    """Return the rows to compare, sorted: all, or first, last, in the fullest cells, and random."""
     rows = particles.particles
     picked = np.arange(rows)
     if rows > MOST_ROWS:
@@ -212,13 +212,13 @@ def _sample(particles: ParticleSet) -> Ids:
     cutoff = min(particles.grid.cell_size)
     tree = cKDTree(particles.positions[:, :3])
     near = tree.query_ball_point(particles.positions[picked, :3], cutoff, return_length=True)
-    # Every k-th row, to limit the entries compared; the last row is kept.
+    # Take every k-th row, and the last, to limit the number of entries compared.
     step = 1 + int(np.sum(near)) // MOST_ENTRIES
     return np.unique(np.concatenate([picked[::step], picked[-1:]]))
 
 
 def _of_particles(particles: ParticleSet, which: Ids) -> tuple[BlockRows, Floats]:
-    """Return rows of the matrix of inputs.matrices, and the error bound of each block."""
+    """Return rows of the matrix that inputs.py defines, and the error bound of each block."""
     xyz = particles.positions[:, :3].astype(np.float64)
     cutoff = min(particles.grid.cell_size)
     near = cKDTree(xyz).query_ball_point(xyz[which], cutoff) if len(which) else []

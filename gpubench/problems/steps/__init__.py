@@ -1,4 +1,4 @@
-"""Time steps of a simulation, which include a cell list."""
+"""Simulation time steps, which build or update a cell list."""
 
 from gpubench.core.problem import Problem
 from gpubench.problems.steps.axes import Simulation
@@ -7,7 +7,7 @@ STANDS_ON = ("particles",)
 
 
 class StepProblem(Problem):
-    """Advance a simulation by one step; tested by the tests of workloads instead of a suite."""
+    """Advance a simulation by one step; the tests of workloads replace a conformance suite."""
 
     name = "workload-step"
     takes = Simulation

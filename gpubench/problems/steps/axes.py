@@ -1,4 +1,4 @@
-"""The axes of simulations whose steps are measured."""
+"""The input axes of simulations whose steps are measured."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe, Words, among, axis, like, whole
 from gpubench.problems.particles.axes import Particles
 
-# How ranks share a simulation: each owns a slab, or a master deals out equal parts.
+# How ranks divide a simulation: each owns a slab, or a master deals out equal parts.
 DECOMPOSITIONS = ("slab", "master")
 
 
 @dataclass(frozen=True)
 class Simulation(Recipe):
-    """Time steps of a workload, which include a cell list; see inputs.SimulationStart.
+    """Time steps of a workload over a cell list; see inputs.SimulationStart.
 
     ranks: the number of ranks that share the particles; None for a single rank.
-    decomposition: how they share them, see inputs.DECOMPOSITIONS; None for a single rank.
+    decomposition: how ranks divide the particles, see DECOMPOSITIONS; None for a single rank.
     setting: a parameter of the workload, NAME=VALUE; None if all have their defaults.
     """
 
@@ -60,7 +60,7 @@ class Simulation(Recipe):
 
     @property
     def title(self) -> str:
-        """Workload, size and steps."""
+        """A title with the workload, the size, and the settings that differ from the defaults."""
         parts = [self.workload, f"{self.particles:,} particles"]
         if self.time_step is not None:
             parts.append(f"time step {self.time_step:g}")
@@ -74,12 +74,12 @@ class Simulation(Recipe):
 
     @property
     def host_bytes(self) -> int:
-        """The states around a step, and the same in float64 while it is checked."""
+        """The bytes of the states before and after a step, and of their check in float64."""
         return self.particles * 500
 
     @property
     def device_bytes(self) -> int:
-        """Places, velocities, forces, two cell ids, and a list of the cells."""
-        # A master's device has all particles; with slabs each has its share.
+        """The bytes of places, velocities, forces, two arrays of cell ids, and a cell list."""
+        # A master's device holds all particles; with slabs, each device holds its share.
         share = self.ranks if self.ranks is not None and self.decomposition == "slab" else 1
         return self.particles * (3 * 16 + 2 * 4 + 4) // share

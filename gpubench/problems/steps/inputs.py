@@ -13,9 +13,9 @@ from gpubench.problems.steps.axes import Simulation
 class SimulationStart:
     """The start of a simulation; the workload itself draws its particles from the seed.
 
-    workload: its name. skin: margin of its neighbour lists beyond the cutoff; 0 for none.
-        time_step: None for the workload's default. ranks, decomposition: the number of ranks and
-        how they share particles, see specs.Simulation; None for one rank. setting: likewise.
+    workload: its name. skin: margin of its neighbour lists beyond the cutoff; 0 for no lists.
+        time_step: None for the workload's default. ranks, decomposition, setting: see
+        axes.Simulation.
     """
 
     workload: str
@@ -29,12 +29,12 @@ class SimulationStart:
 
     @property
     def hash(self) -> None:
-        """None, as there are no particles yet."""
+        """None, as the particles are not drawn yet."""
         return
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """The constructor arguments of a workload's steps, except workload and algorithm."""
+        """The constructor arguments of WorkloadStep, except workload and algorithm."""
         return {name: value for name, value in vars(self).items() if name != "workload"}
 
 

@@ -1,4 +1,4 @@
-"""Checking a step of a simulation."""
+"""The oracle of simulation steps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpubench.problems.steps.inputs import SimulationStart
 
 
 class WorkloadStepOracle(Oracle):
-    """Check a step of a simulation with the workload's own float64 reference."""
+    """Check a simulation step against the workload's own float64 reference."""
 
     def __init__(self, inputs: SimulationStart, exact: bool = False) -> None:
-        """Ignore the inputs: a step is checked from the state before it."""
+        """Ignore the inputs: the check starts from the state before the step."""
 
     def check(self, algorithm: Any) -> str | None:
-        """Advance the simulation by one step, and check that step."""
+        """Advance the simulation by one step, and check it."""
         problem: str | None = algorithm.check()
         return problem

@@ -5,7 +5,7 @@ from gpubench.problems.stream_filter.axes import Records
 
 
 class StreamFilterProblem(Problem):
-    """Keep the records that are not null, without gaps."""
+    """Compact the records that are not null."""
 
     name = "stream-filter"
     takes = Records

@@ -1,4 +1,4 @@
-"""The axes of a stream of records."""
+"""The input axes of streams of records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpubench.core.recipe import Recipe, Words, among, axis, whole
 
 MAX_RECORDS = 2**31 - 1
 MAX_RECORD_BYTES = 256
-RECORD_BYTES = (4, 16)  # record sizes of the chapter; any multiple of 4 is valid
+RECORD_BYTES = (4, 16)  # sizes used in horn2005; any multiple of 4 is valid
 NULLS = ("infinity", "predicate")
 
 
@@ -46,17 +46,17 @@ class Records(Recipe):
 
     @property
     def title(self) -> str:
-        """Sizes and the fraction kept."""
+        """A title with the sizes and the fraction kept."""
         return f"{self.records:,} records of {self.record_bytes} bytes, {self.kept:.0%} kept"
 
     @property
     def host_bytes(self) -> int:
-        """Records, random numbers, and an answer during its check."""
+        """The bytes of records, random numbers, and an answer that is being checked."""
         return self.records * (24 + 5 * self.record_bytes)
 
     @property
     def device_bytes(self) -> int:
-        """Input records and the filter's output."""
+        """The bytes of the input and the output."""
         keep = 4 if self.nulls == "predicate" else 0
         return self.records * (2 * self.record_bytes + keep)
 

@@ -17,7 +17,7 @@ from gpubench.problems.stream_filter.inputs import RecordSet, make_records, reco
 
 
 def streams() -> list[Case]:
-    """Return every pattern with both record sizes and both kinds of null."""
+    """Return cases of every pattern, with both record sizes and both kinds of null."""
     return [
         Case(f"{name}, {size} bytes, {nulls}", partial(_stream, pattern, size, nulls))
         for name, pattern in _patterns().items()
@@ -34,7 +34,7 @@ def streams() -> list[Case]:
 
 
 def _wide_and_short() -> list[Case]:
-    """Return other record sizes, and streams shorter than the filter's capacity."""
+    """Return cases with other record sizes, and with fewer records than the filter's capacity."""
     widths = {"infinity": (2, 3, 12), "predicate": (3, 5, 48)}
     shares, sizes = {"none": 0.0, "half": 0.5, "all": 1.0}, (0, 1, 255, 700, 2047, 2048)
     rng = np.random.default_rng(7)
@@ -53,7 +53,7 @@ def _wide_and_short() -> list[Case]:
 
 
 def _patterns() -> dict[str, NDArray[np.bool_]]:
-    """Return the mask of kept records by name of the pattern."""
+    """Return masks of kept records, by the name of the pattern."""
     n = 1000
     place = np.arange(n)
     edges = (31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 2**16 + 1)
@@ -107,7 +107,7 @@ def _odd_keeps() -> RecordSet:
 
 
 def large_streams() -> list[Case]:
-    """Return a stream just past 2^24 records."""
+    """Return a case with slightly more than 2^24 records."""
     return [Case("2^24 + 1 records", partial(make_records, 2**24 + 1, 0.5))]
 
 
@@ -122,7 +122,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[RecordSet]:
-    """Yield streams with both kinds of null; short ones in every record size with special code."""
+    """Yield streams with both kinds of null; short streams in all specialised record sizes."""
     keep = np.zeros(size, np.int32)
     for record_bytes in RECORD_BYTES:
         records = np.zeros((size, record_bytes // 4), np.float32)

@@ -21,7 +21,7 @@ class Compacted:
     records: float32, shape (at least count[0], words); its first count[0] rows are the kept
         records, bit for bit; the rows after them are undefined.
     count: int32, shape (1,).
-    rest, rest_count: likewise for the null records, or None if the form drops them.
+    rest, rest_count: the null records and their count, or None if the form drops them.
     """
 
     records: Any
@@ -31,11 +31,11 @@ class Compacted:
 
 
 class StreamFilter(Algorithm):
-    """An algorithm that removes the null records of a stream and closes the gaps.
+    """An algorithm that removes the null records of a stream (stream compaction).
 
-    It is constructed for at most `records` records. A record is `record_bytes` long, an integer
-    number of float32 words. `nulls` determines which are null: with "infinity" those whose first
-    float is +infinity (horn2005); with "predicate" those whose entry of `keep` is 0.
+    It is constructed for at most `records` records of `record_bytes` bytes, an integer number of
+    float32 words. If `nulls` is "infinity", a record is null if its first float is +infinity
+    (horn2005); if it is "predicate", a record is null if its entry of `keep` is 0.
     """
 
     family: ClassVar[str] = "stream-filter"
@@ -61,7 +61,7 @@ class StreamFilter(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task; stable and unstable filters are different kinds of answer."""
+        """Return no task; stable and unstable filters are different kinds of answer."""
         order = "ordered" if cls.forms[form].stable else "unordered"
         return None, f"{order} halves" if cls.forms[form].halves == 2 else order
 
@@ -76,7 +76,7 @@ class StreamFilter(Algorithm):
 
     @abstractmethod
     def filter(self, records: Any, keep: Any) -> None:
-        """Compact the records that are not null; leave the input as it is.
+        """Compact the records that are not null; leave the input unchanged.
 
         records: float32, shape (size, words).
         keep: int32, shape (size,), 0 for null; or None if `nulls` is "infinity".

@@ -31,7 +31,7 @@ class RecordSet:
     records: float32, shape (size, words), any bit patterns.
     keep: int32, shape (size,), 0 for null records; or None if null records are those whose first
         float is +infinity (horn2005). -infinity and NaN are not null.
-    capacity: the capacity of filters for it, if that exceeds the number of records; or None.
+    capacity: the capacity of filters for this stream, if more than its number of records.
     """
 
     records: NDArray[np.float32]
@@ -94,7 +94,7 @@ def records_from(
     rng: np.random.Generator,
     seed: int | None = None,
 ) -> RecordSet:
-    """Draw records as `make_records` does, but keep those in the mask `is_kept`, shape (size,)."""
+    """Draw records like `make_records`, but keep those that the mask `is_kept` selects."""
     bits = rng.integers(0, 2**32, (len(is_kept), record_bytes // 4), np.uint32)
     special = rng.random(bits.shape, np.float32) < SPECIAL_SHARE
     choice = SPECIAL_BITS if nulls == "infinity" else np.append(SPECIAL_BITS, POSITIVE_INFINITY)

@@ -42,7 +42,7 @@ def check_compacted(
 
     kept: float32, shape (kept, words), the expected records in order. records: float32, shape (at
     least kept, words); further rows are ignored.
-    count: int32, shape (1,). stable: whether the order must be that of `kept`.
+    count: int32, shape (1,). stable: whether records must be in the order of `kept`.
     """
     expected, words = kept.shape
     if problem := check_array("count", count, (1,), np.int32):
@@ -53,7 +53,7 @@ def check_compacted(
         return f"records has shape {records.shape}, expected ({expected} or more, {words})"
     if records.dtype != np.float32:
         return f"records has type {records.dtype}, expected float32"
-    # As bits: a NaN keeps its payload, and -0.0 differs from 0.0.
+    # Compare bits: payloads of NaNs matter, and -0.0 differs from 0.0.
     found, wanted = (
         np.ascontiguousarray(rows).view(np.uint32) for rows in (records[:expected], kept)
     )

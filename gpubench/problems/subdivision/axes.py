@@ -1,4 +1,4 @@
-"""The axes of meshes to subdivide."""
+"""The input axes of meshes to subdivide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_FACES = 2**26
 
 @dataclass(frozen=True)
 class Surfaces(Recipe):
-    """A closed mesh and its number of subdivisions; see inputs.loop_meshes."""
+    """A closed mesh and its number of subdivisions; see inputs.py."""
 
     kind, size_axis, named_by = "surfaces", "faces", "surface"
     fixed: ClassVar = {"surface": "torus", "depth": 1}
@@ -38,17 +38,17 @@ class Surfaces(Recipe):
 
     @property
     def title(self) -> str:
-        """Shape, size and depth."""
+        """A title with the shape, the size and the depth."""
         return f"{self.surface}, {self.faces:,} triangles, depth {self.depth}"
 
     @property
     def host_bytes(self) -> int:
-        """The neighbourhoods, and the mesh of the last level in float64 with its edges."""
+        """The bytes of neighbourhoods, and of the last level's mesh and edges in float64."""
         return int(self.faces * (1 + 4**self.depth) * 400)
 
     @property
     def device_bytes(self) -> int:
-        """Corners of the last level, and the level before with its neighbourhoods."""
+        """The bytes of the last level's corners, and of the level before with neighbourhoods."""
         return int(self.faces * 4**self.depth * (48 + 192 // 4))
 
 

@@ -33,7 +33,7 @@ def _octahedron(depth: int) -> LoopMesh:
 
 
 def surfaces() -> list[Case]:
-    """Return meshes with every valence and genus 0 and 1, around block sizes."""
+    """Return meshes with every valence, of genus 0 and 1, with sizes around the block size."""
     shapes = (
         ("icosphere", 20, 1), ("icosphere", 20, 5), ("icosphere", 320, 3), ("icosphere", 1280, 2),
         ("torus", 36, 1), ("torus", 36, 4), ("torus", 100, 3), ("torus", 4 * 17**2, 2),
@@ -56,7 +56,7 @@ def surfaces() -> list[Case]:
 
 
 def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield meshes of which all, some or no triangles are split."""
+    """Yield meshes in which all, some or none of the triangles are split."""
     yield make_loop_mesh("flipped-sphere", 20, 2, 1), {"pixels": 250, "bend_percent": 60}
     yield make_loop_mesh("icosphere", 20, 1), {"pixels": 0, "bend_percent": 0}
     yield make_loop_mesh("torus", 36, 2), {"pixels": 200}
@@ -64,5 +64,5 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[LoopMesh]:
-    """Yield a mesh: nothing that is compiled depends on its size."""
+    """Yield one mesh, since compiled kernels do not depend on the size."""
     yield make_loop_mesh("icosphere", 20, 2)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Subdivided:
     """Triangles of a subdivided mesh, without indices.
 
-    corners: float32, shape (3, at least counts[1], 4): A, B, C of each; the fourth component of
-        an adaptive answer is the level, 0 for triangles of the mesh itself.
-    counts: int32, shape (3,): unspecified; number of triangles; lost for lack of capacity.
+    corners: float32, shape (3, at least counts[1], 4): the corners A, B, C; in adaptive answers the
+        fourth component is the triangle's level, 0 if it was never split off.
+    counts: int32, shape (3,): unspecified; number of triangles; number beyond capacity.
     """
 
     corners: Any
@@ -32,7 +32,7 @@ class Subdivision(Algorithm):
     The form `uniform` splits every triangle `depth` times. Child j of triangle i among n is
     triangle j n + i of the next level; children of (A, B, C) with the edge points ab, bc, ca are
     (A', ab, ca), (B', bc, ab), (C', ca, bc) and (ab, bc, ca). Other forms split a triangle until
-    all its edges are finished, and close the mesh.
+    all its edges are finished, and close gaps in the mesh.
     """
 
     family: ClassVar[str] = "surface-subdivision"
@@ -47,5 +47,5 @@ class Subdivision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the form as the answer: each criterion for finished edges makes another mesh."""
+        """Return the form as the answer: each criterion for finished edges has its own mesh."""
         return form, None

@@ -16,10 +16,10 @@ from gpubench.problems.subdivision.axes import Surfaces, check_faces
 
 Faces = NDArray[np.int64]
 
-JITTER = 0.05  # relative to the distance from the centre, or to the tube's radius
-TUBE = 0.4  # radius of a torus's tube; the ring's is 1
+JITTER = 0.05  # maximum relative change of the distance from the centre, or of the tube's radius
+TUBE = 0.4  # radius of a torus's tube; the radius of its ring is 1
 FOCAL_PIXELS, EYE = 1000.0, 3.0
-# Indices in the ring x0 = B, x1, ..., C of A that are stored as AB, AAB, AAC, AC, by valence.
+# By valence of A: which of the ring x0 = B, x1, ..., C around A are stored as AB, AAB, AAC, AC.
 SLOTS = np.array([[0] * 4] * 3 + [[1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 2, 3], [1, 2, 3, 4]])
 
 
@@ -33,12 +33,12 @@ def default_view() -> NDArray[np.float32]:
 
 @dataclass(frozen=True, eq=False)
 class LoopMesh:
-    """A closed mesh, oriented, each vertex of valence 3 to 6.
+    """A closed, oriented mesh whose vertices have valence 3 to 6.
 
     vertices: float32, shape (n, 3). faces: int64, shape (faces, 3), counter-clockwise.
     depth: number of subdivisions, 1 to 6.
-    view: float32, shape (3, 4), a camera: its rows times (x, y, z, 1) are the screen coordinates
-        in pixels, both multiplied by the depth, and the depth.
+    view: float32, shape (3, 4), a camera matrix: times (x, y, z, 1) it yields both screen
+        coordinates in pixels, multiplied by the distance along the view, and that distance.
     """
 
     vertices: NDArray[np.float32]
@@ -83,7 +83,7 @@ class LoopMesh:
 
 
 def directed_edges(faces: Faces) -> tuple[Faces, Faces]:
-    """Return the edges u << 32 | v of all faces, sorted, and the third vertex of each's face."""
+    """Return the edges u << 32 | v of all faces, sorted, and the third vertex of their faces."""
     key = np.concatenate([faces[:, i] << 32 | faces[:, (i + 1) % 3] for i in range(3)])
     third = np.concatenate([faces[:, (i + 2) % 3] for i in range(3)])
     order = np.argsort(key)
@@ -95,8 +95,8 @@ def loop_mesh(
 ) -> LoopMesh:
     """Validate a mesh: vertices (n, 3), real numbers; faces (m, 3), vertex indices.
 
-    Raises UserError for other shapes, values that are not finite, boundaries, edges of more than
-    two triangles, valences outside 3 to 6, edges without length, and double edges.
+    Raises UserError for other shapes, non-finite values, boundaries, edges of more than two
+    triangles, valences outside 3 to 6, edges of zero length, and double edges.
     """
     points, corners = np.asarray(vertices, np.float32), np.asarray(faces, np.int64)
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
@@ -143,11 +143,11 @@ def _check_fans(faces: Faces, valence: NDArray[np.int64]) -> None:
 
 
 def make_loop_mesh(surface: str, faces: int, depth: int, seed: int = 0) -> LoopMesh:
-    """Draw a mesh around the origin, with points moved by up to 5 %.
+    """Draw a mesh around the origin, with points displaced by up to 5 %.
 
-    Surfaces: `icosphere`, an icosahedron whose triangles were split level times, 20 4^level faces;
-    `flipped-sphere`, the same after random edge flips that keep valences 3 to 6; `torus`, a grid
-    of n by 2n quads cut in two, 4 n^2 faces. Raises UserError for other numbers of faces.
+    Surfaces: `icosphere`, an icosahedron split `level` times, 20 * 4^level faces; `flipped-sphere`,
+    the same after random edge flips that keep valences 3 to 6; `torus`, a grid of n by 2n quads,
+    each cut in two, 4 n^2 faces. Raises UserError for other numbers of faces.
     """
     check_faces(surface, faces)
     if seed < 0:
@@ -217,7 +217,7 @@ def _icosahedron() -> tuple[NDArray[Any], Faces]:
 
 
 def _flipped(points: NDArray[Any], faces: Faces, rng: np.random.Generator) -> Faces:
-    """Flip random edges if valences stay 3 to 6 and no ends become opposite each other."""
+    """Flip random edges unless a valence would leave 3 to 6, or an edge would span the mesh."""
     third = {(int(f[i]), int(f[i - 2])): int(f[i - 1]) for f in faces for i in range(3)}
     for _ in range(4 * len(faces)):
         edges = sorted(third)

@@ -17,19 +17,19 @@ from gpubench.problems.subdivision.inputs import Faces, LoopMesh, children_of, e
 
 Floats = NDArray[np.float64]
 ROUNDING = 2.0**-24
-ROUNDINGS = 16  # per point and level: sums of six terms, two products, and inherited errors
-MOST_CLOSED = 2**20  # triangles; edges of larger meshes are not compared
-MOST_NEAR = 2**17  # triangles whose distance to the surface is checked; of more, every k-th
+ROUNDINGS = 16  # bound per point and level: sums of six terms, two products, inherited errors
+MOST_CLOSED = 2**20  # maximum triangles of meshes whose edges are compared
+MOST_NEAR = 2**17  # maximum triangles whose distance to the surface is checked
 
 
 def weights(valence: NDArray[Any]) -> Floats:
-    """Return Loop's beta of each neighbour of a vertex: (1 - n beta) v + beta sum of neighbours."""
+    """Return Loop's beta: a vertex v moves to (1 - n beta) v + beta * (sum of n neighbours)."""
     beta: Floats = (5 / 8 - (3 / 8 + np.cos(2 * np.pi / valence) / 4) ** 2) / valence
     return beta
 
 
 def _average(points: Floats, faces: Faces, weight: Callable[[NDArray[Any]], Floats]) -> Floats:
-    """Return (1 - n w) v + w sum of neighbours for each vertex; w depends on the valence n."""
+    """Return (1 - n w) v + w * (sum of neighbours) per vertex v; w depends on the valence n."""
     n = len(points)
     start, end = faces.ravel(), np.roll(faces, -1, axis=1).ravel()
     neighbours = csr_array((np.ones(len(start)), (start, end)), shape=(n, n))
@@ -40,12 +40,12 @@ def _average(points: Floats, faces: Faces, weight: Callable[[NDArray[Any]], Floa
 
 
 def limit_positions(points: Floats, faces: Faces) -> Floats:
-    """Return the limits of vertices under subdivision, float64, shape (n, 3)."""
+    """Return the points to which vertices converge under subdivision, float64, shape (n, 3)."""
     return _average(points, faces, lambda n: 1 / (n + 3 / (8 * weights(n))))
 
 
 def loop_level(points: Floats, faces: Faces) -> tuple[Floats, Faces]:
-    """Subdivide an indexed mesh once (Loop 1987), children in the order of `Subdivision`."""
+    """Subdivide an indexed mesh once (Loop 1987); children are ordered as in `Subdivision`."""
     edges, of_face = edge_numbers(faces)
     across = np.zeros((len(edges), 3))
     np.add.at(across, of_face.ravel(), points[np.roll(faces, 1, axis=1)].reshape(-1, 3))
@@ -59,10 +59,10 @@ def loop_level(points: Floats, faces: Faces) -> tuple[Floats, Faces]:
 class SubdivisionOracle(Oracle):
     """Check subdivided meshes against the mesh after `depth` levels in float64.
 
-    A uniform answer is compared corner by corner: a point is a mean with non-negative weights, so
-    its error grows by a few roundings of the largest coordinate per level. An adaptive answer must
-    be closed, have the input's Euler number, and be near the limit surface: frozen vertices are at
-    most as far from it as a vertex of the input, and edges end anywhere.
+    A uniform answer is compared corner by corner: points are means with non-negative weights, so
+    errors grow by a few roundings of the largest coordinate per level. An adaptive answer must be
+    closed, have the input's Euler number, and be near the reference's limit points: within the
+    largest distance of an input vertex from its limit, plus the longest reference edge.
     """
 
     def __init__(self, inputs: LoopMesh, exact: bool = False) -> None:
@@ -79,7 +79,7 @@ class SubdivisionOracle(Oracle):
         self.slack = float(moves.max() + np.linalg.norm(first - second, axis=1).max())
 
     def check(self, algorithm: Any) -> str | None:
-        """Check positions, or that the mesh is closed and near the limit surface, or both."""
+        """Check a uniform answer's positions, or an adaptive answer's distance; and closedness."""
         answer, download = self.answer_of(algorithm, Subdivided), algorithm.download
         uniform = algorithm.form == "uniform"
         counts, corners = download(answer.counts), download(answer.corners)
@@ -128,7 +128,7 @@ class SubdivisionOracle(Oracle):
 
 
 def closed(triangles: NDArray[np.float32], euler: int) -> str | None:
-    """Check that each directed edge has exactly one opposite, to the bit.
+    """Check that each directed edge has exactly one opposite, with bitwise equal ends.
 
     triangles: float32, shape (n, 3 corners, 3). euler: vertices - edges + triangles.
     """
