@@ -1,4 +1,4 @@
-"""Base class of products with matrices of 1x3 blocks: the input, and the arrays of the matrix."""
+"""Base class of products with matrices of 1x3 blocks: uploads the input, allocates the matrix."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def forms(*layouts: str, tasks: tuple[str, ...] = tuple(TASK_WORDS)) -> dict[str
 class Source:
     """The input from which a matrix is assembled, on the device.
 
-    arrays: kernel arguments, in order: CSR offsets, int64, (rows + 1,); columns, int32; positions
-        or blocks, float32, (n, 4); diagonal; whether blocks are given; 1 / cutoff.
+    arrays: the kernel arguments, in order: CSR offsets, int64, shape (rows + 1,); columns, int32;
+        the given blocks, float32, shape (blocks, 4), or else positions, shape (rows, 4); the given
+        diagonal, or else positions again; 1 if blocks are given, else 0; 1 / cutoff, or 0.0.
     lengths: int32, shape (rows,), the number of blocks of each row, on the host.
     """
 
@@ -77,8 +78,8 @@ def _padded(blocks: NDArray[np.float32]) -> NDArray[np.float32]:
 class BlockRowsProduct(SparseProduct):
     """Base class of matrix layouts: assembles a matrix of block rows and multiplies by it.
 
-    unroll: the number of blocks a thread loads before it uses the first.
-    file: the kernel file. places: the capacity in blocks. start: see `Assembled`.
+    unroll: the number of blocks that a thread loads before it uses the first.
+    file: the kernel file. places: the matrix's capacity in blocks. start: see `Assembled`.
     order: int32, shape (rows,), the rows in layout order, if the layout permutes them.
     """
 
@@ -117,7 +118,7 @@ class BlockRowsProduct(SparseProduct):
         return "multiply"
 
     def result_shape(self) -> tuple[int, ...]:
-        """Return the shape of the product, empty if the task is to assemble."""
+        """Return the shape of the product; (0,) if the task is to assemble."""
         return {"assemble": (0,), "product": (self.rows,)}.get(self.task, (self.rows, 4))
 
     def _kernel(self, name: str) -> Any:
@@ -200,6 +201,6 @@ class BlockRowsProduct(SparseProduct):
         # Loading a float4 moves all 16 bytes, even though w is unused.
         block = 12 if self._planes else 16
         matrix = self._entries * (4 + block) + self.rows * block + self.start_bytes()
-        if self.task == "assemble":  # offsets, positions and neighbours read
+        if self.task == "assemble":  # also read offsets, positions and neighbours
             return matrix + self.rows * (8 + 16) + 4 * self._entries
-        return matrix + self.rows * (16 + 4)  # read a 3-vector, write a number; or the reverse
+        return matrix + self.rows * (16 + 4)  # a 3-vector (16) and a number: one read, one written

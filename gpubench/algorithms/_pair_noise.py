@@ -44,13 +44,13 @@ class DrawnNoise(PairNoise):
 
 
 def moments(values: NDArray[np.float32]) -> dict[str, int | float | str]:
-    """Return statistics of numbers in [-1, 1], scaled so that the uniform variance is 1.
+    """Return statistics of numbers in [-1, 1], times sqrt(3), so that uniform ones have variance 1.
 
     values: shape (steps, pairs).
     Returns the mean; the variance minus 1; the correlation between successive steps of a pair, and
     between successive pairs in a step; the standard error of the mean and the correlations if the
-    numbers are independent, 1 / sqrt(count); the count of numbers, and of distinct numbers. Empty
-    for a single step or pair.
+    numbers are independent, 1 / sqrt(count); the count of numbers, and of distinct numbers.
+    Returns {} for a single step or pair.
     """
     steps, pairs = values.shape
     if steps < 2 or pairs < 2:

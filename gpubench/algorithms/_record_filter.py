@@ -1,4 +1,4 @@
-"""Base class of the stream filters: each form runs a filter of primitives/filters.py."""
+"""Base class of the stream filters: each form runs a filter from primitives/filters.py."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def both_halves(how: type[ChainedFilter]) -> Form:
 
 
 class RecordFilter(StreamFilter):
-    """A stream filter for streams of a fixed length; each form runs one chained filter.
+    """A stream filter for streams of at most `size` records; each form runs one chained filter.
 
-    filters: the chained filter of each form.
+    filters: the class of the chained filter of each form.
     """
 
     filters: ClassVar[Mapping[str, type[ChainedFilter]]]
@@ -71,10 +71,10 @@ class RecordFilter(StreamFilter):
         return int(self.device.download(self._kept.size)[0])
 
     def _flag_bytes(self) -> int:
-        """Return the bytes of the null flags."""
+        """Return the bytes that a filter reads to find the null records."""
         return self.size * (4 if self._by_predicate else self.record_bytes)
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of reading every record once and writing the kept records."""
+        """Return the bytes of reading each record and flag once and writing the kept records."""
         records = self.size + self._kept_records()
         return records * self.record_bytes + self._by_predicate * 4 * self.size

@@ -11,11 +11,11 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 BLOCK = 256
 ITEMS = 4
-BLOCKS_PER_UNIT = 8  # for launches whose item count only the device knows
+BLOCKS_PER_UNIT = 8  # blocks per multiprocessor, if only the device knows the number of items
 
 
 class AtomicResort(CellListUpdate):
-    """The re-sort of rozen2008 with atomics; it traverses only lists that lost a particle."""
+    """The re-sort of rozen2008 with atomics; traverses only lists that lost a particle."""
 
     name = "atomic-resort"
     replaces = "atomic-list"
@@ -65,6 +65,6 @@ class AtomicResort(CellListUpdate):
         return {"movers": int(moved), "lists_mended": int(touched)}
 
     def traffic_bytes(self) -> int:
-        # Old and new cells are read; a mover accesses its entry, cell, head and link (32 bytes).
+        # Read all old and new cells; a mover accesses its entry, cell, head and link (32 bytes).
         moved = int(self.device.download(self._counts)[0])
         return 8 * self.particles + 32 * moved

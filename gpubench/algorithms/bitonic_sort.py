@@ -13,7 +13,7 @@ from gpubench.problems.key_sort.contract import KeySort
 
 
 class WordSort(KeySort):
-    """Base class: sorts 64-bit words (key high, index low), then gathers the values."""
+    """Base class: sorts 64-bit words (key << 32 | index), then gathers the values."""
 
     key_types: ClassVar[tuple[str, ...]] = ("uint32", "int32", "float32")
 

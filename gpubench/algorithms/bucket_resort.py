@@ -14,10 +14,10 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 
 class BucketResort(CellListUpdate):
-    """Unlinks the particles that are in the wrong bucket, and bucket sorts only those.
+    """Unlinks the particles that are in the wrong bucket, and sorts only those in again.
 
-    parts, threshold: the form `host-loop` sorts the movers by partial update, with a part for every
-    `threshold` movers, but at most `parts`.
+    parts, threshold: parameters of `host-loop`, which sorts the movers in by partial update (see
+    BucketSortPartial), with one part per `threshold` movers, but at most `parts`.
     """
 
     name = "bucket-resort"
@@ -110,8 +110,8 @@ class BucketResort(CellListUpdate):
 
     def traffic_bytes(self) -> int | None:
         if self.form == "host-loop":
-            # The scan of heads, links and cells; the indices of the movers; the rounds.
+            # Scan heads, links and cells; read old and new cells to clear flags; the rounds.
             scan = 4 * self.grid.count + 8 * self.particles
             return scan + 8 * self.particles + self._rounds.traffic_bytes
-        # Old and new cells are read; drawn elements write and read heads, and are kept in a list.
+        # All old and new cells are read; each draw writes and reads a claim and a list entry.
         return 8 * self.particles + 24 * int(self.device.download(self._control)[4])

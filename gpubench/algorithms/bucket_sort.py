@@ -26,7 +26,7 @@ class HostRounds:
     are the partial update of section 2.1: a part becomes active in the round after its predecessor
     drew fewer elements than the threshold, and inactive once it draws none.
 
-    rounds, drawn, traffic_bytes: statistics of the last `run`, summed over all its rounds.
+    rounds, drawn, traffic_bytes: number of rounds, elements drawn and bytes moved in the last run.
     """
 
     def __init__(self, owner: CellList, max_parts: int) -> None:
@@ -51,7 +51,7 @@ class HostRounds:
     ) -> None:
         """Sort the unvisited elements into their lists.
 
-        into_lists: whether elements are added to lists that may already exist.
+        into_lists: whether `head` and `next` may already hold lists, to which elements are added.
         """
         device = self._device
         part_size = max(1, -(-self._elements // parts))
@@ -122,7 +122,7 @@ class HostLoop(CellList):
         return {"rounds": self._rounds.rounds}
 
     def traffic_bytes(self) -> int | None:
-        # Filling the arrays, then the rounds.
+        # Fill the arrays, then run the rounds.
         return 4 * self.grid.count + 8 * self.particles + self._rounds.traffic_bytes
 
 
@@ -151,7 +151,7 @@ class BucketSort(HostLoop):
         self._heads = self._state[CONTROL:]
         self._head = self._heads[: grid.count]
         self._next = self.allocate(particles, "int32")
-        # Elements per thread, kept in registers; 0 if they do not fit there.
+        # Elements that each thread keeps in registers; 0 if they do not fit there.
         slots = max(1, -(-particles // (device.compute_units * RESIDENT_THREADS)))
         if slots > MAX_SLOTS:
             slots = 0
@@ -182,8 +182,8 @@ class BucketSort(HostLoop):
     def traffic_bytes(self) -> int | None:
         if self.form == "host-loop":
             return super().traffic_bytes()
-        # Heads are filled and finalised; cells read and links written once; each drawn element
-        # writes and reads a head, and a list of elements unless these are kept in registers.
+        # Heads are filled and finalised; cells are read and links written once; each draw writes
+        # and reads a head, and also a list entry unless elements are kept in registers.
         listed = 16 if self._unvisited.shape[0] else 0
         fixed = 16 * self.grid.count + 8 * self.particles
         return fixed + (8 + listed) * self._report()[1]

@@ -12,7 +12,7 @@ from gpubench.core.algorithm import Form
 class BucketSortPartial(HostLoop):
     """Listing 1 with parts that become active one after another, to overwrite fewer heads.
 
-    parts: number of equal parts. threshold: a part becomes active in the round after its
+    parts: the number of equal parts. threshold: a part becomes active in the round after its
     predecessor drew fewer unvisited elements than this.
     """
 

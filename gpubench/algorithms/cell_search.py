@@ -29,12 +29,12 @@ from gpubench.problems.particles.cell_ids import CellIds
 if TYPE_CHECKING:
     from gpubench.problems.particles.inputs import ParticleSet
 
-# Preferred forms of cell lists, best first: they reorder positions or run without the host.
+# Preferred forms of cell lists: they reorder positions, or run without the host.
 PREFERRED = ("gather", "reorder", "device-loop")
-# Below this size, saving a launch beats memory order.
+# Up to this number of particles, saving a launch beats memory order.
 FEW = 2**16
 PREFERRED_FEW = ("reorder", "device-loop")
-PREFERRED_SIMD = ("order", "device-loop")  # the query makes its own copies
+PREFERRED_SIMD = ("order", "device-loop")  # the query makes its own copies of positions
 MOST_PARTS = 5
 
 
@@ -46,8 +46,8 @@ def tasks(*names: str) -> dict[str, Form]:
 class CellSearch(NeighbourSearch):
     """A search that computes cell ids, builds a cell list, and queries 27 cells or the equivalent.
 
-    cells: the cell list, which runs in the first of its preferred forms that the device supports.
-    of_cells: the parameters passed on to the cell list, with the defaults of this search.
+    cells: the class of the cell list; runs in a preferred form if the device supports one.
+    of_cells: the parameters passed on to the cell list, and their defaults in this search.
     """
 
     cells: ClassVar[type[CellList]]
@@ -58,7 +58,7 @@ class CellSearch(NeighbourSearch):
 
     @classmethod
     def structure(cls) -> str:
-        """Return the kind of answer of the cell list."""
+        """Return the cell list's kind of answer, e.g. "sorted"."""
         return cls.cells.task_and_answer(next(iter(cls.cells.forms)))[1] or cls.name
 
     def prepare(self) -> None:
@@ -74,7 +74,7 @@ class CellSearch(NeighbourSearch):
     def cells_for(
         cls, device: Device, particles: int, grid: Grid, parameters: Mapping[str, int]
     ) -> CellList:
-        """Return the cell list of this search. grid: cells at least as long as the cutoff."""
+        """Return the cell list of this search. grid: cells no shorter than the cutoff."""
         cut = _cut(grid, parameters.get("parts") or cls.parts(device, particles, grid))
         given = {name: parameters[name] for name in cls.of_cells}
         return cls.cells(device, particles, cut, cls.preferred_form(device, particles), given)
@@ -173,12 +173,12 @@ class CellSearch(NeighbourSearch):
 
 
 class SortedSearch(CellSearch):
-    """A search over sorted cells that are `parts` times shorter along x than the cutoff.
+    """A search over sorted cells, each of which is first split into `parts` along x.
 
-    Shorter cells exclude more particles out of reach, at no extra cost per row of cells, which is
-    one contiguous range. By default (0) cells are split until each holds about one particle, at
-    most into five parts: more parts cost more in bounds than they save in candidates. On a CPU the
-    particles of a cell share candidates, so cells keep about eight particles.
+    Shorter cells exclude more particles that are out of reach; a row of them costs no more, since
+    its particles are still contiguous. By default (0), cells are split until each part holds about
+    one particle, but into at most five: beyond that, reading bounds costs more than testing fewer
+    candidates saves. On a CPU, where particles of a cell share candidates, parts hold about eight.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 0}
@@ -209,7 +209,7 @@ def query_of(
 
 
 def _cut(grid: Grid, parts: int) -> Grid:
-    """Return the grid with its cells split along x, if float32 can resolve the parts."""
+    """Return the grid with its cells split along x; unsplit if float32 cannot resolve the parts."""
     x, y, z = grid.cells
     if parts < 1 or parts * grid.count > MAX_CELLS:
         raise UserError(

@@ -14,11 +14,11 @@ BLOCK = 256
 
 
 class CountingResort(CellListUpdate):
-    """Only particles that changed cells need an atomic; the others are copied cell by cell.
+    """Places only particles that changed cells by atomics; copies the others cell by cell.
 
-    Starts and order are double-buffered and swapped at each update. As the order has no gaps, every
-    mover shifts all starts behind it: the indices of particles that stayed are rewritten too, but
-    contiguously and without atomics.
+    Starts and order are double-buffered and swapped at each update. As the order has no gaps, a
+    particle that changes cells shifts all cells between the two: the indices of particles that
+    stayed are rewritten too, but contiguously and without atomics.
     """
 
     name = "counting-resort"
@@ -68,5 +68,5 @@ class CountingResort(CellListUpdate):
         return self._present
 
     def traffic_bytes(self) -> int:
-        # Per particle: order (3 times), cell and rank (twice). Per cell: starts, counts, first.
+        # Per particle: order thrice, cell and rank twice each. Per cell: starts, counts, first.
         return 28 * self.particles + 28 * self.grid.count

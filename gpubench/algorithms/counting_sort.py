@@ -16,7 +16,7 @@ from gpubench.problems.cells.contract import CellList, SortedCells
 
 BLOCK = 256
 ITEMS = 4
-# Items per thread if positions are sorted too, for at least MANY particles.
+# Items per thread in the form `reorder`, for at least MANY particles.
 ITEMS_OF_MANY = 8
 MANY = 2**20
 
@@ -24,10 +24,10 @@ MANY = 2**20
 class CountingSort(CellList):
     """Histogram with ranks, scan, scatter.
 
-    levels: 1, or 2 in the form `gather`, which first sorts into buckets of cells, and computes cell
-        ids itself. 0 chooses 2 if it is faster: on a GPU, if particles fill half its cache. Else 0
-        lets the single level compute cell ids in `gather` and `reorder`, which saves a launch;
-        `reorder` then sorts few particles in one launch.
+    levels: 1; or 2, in the form `gather` only, which sorts into buckets of cells first, and
+        computes cell ids itself. With 0, `gather` takes 2 where that pays (see BucketedSort.pays);
+        otherwise `gather` and `reorder` compute cell ids themselves in one level, which saves a
+        launch, and `reorder` sorts few particles in a single launch (see SharedSort.pays).
     """
 
     name = "counting-sort"
@@ -122,8 +122,8 @@ class CountingSort(CellList):
     def traffic_bytes(self) -> int:
         if self._sort:
             return self._sort.traffic_bytes()
-        # A particle reads its cell twice, updates a count (8 bytes), writes and reads a rank (less
-        # in runs of equal cells), reads a start, writes the order; moving its position takes 32,
+        # A particle reads its cell twice, updates a count (8 bytes), writes and reads a rank,
+        # reads a start, and writes the order (32 bytes in all); moving its position takes 32 more,
         # computing its cell 16. Per cell: read and clear the count, write the start.
         gathered = self._gather.traffic_bytes() if self._gather else 0
         return (

@@ -22,9 +22,9 @@ ENOUGH_ROWS, SHARE_OF_ROWS = 4096, 3  # Bell and Garland's rule, see EllpackBloc
 class EllpackBlocks(BlockRowsProduct):
     """One thread per row, column-major, the diagonal stored separately.
 
-    width: blocks per row in the columns; further blocks are stored row by row. By default the
-    length of the longest row, as padding takes memory but no traffic; if that uses less than one
-    place in eight, the number of columns that at least max(4096, rows / 3) rows fill.
+    width: the number of blocks per row stored column by column; the rest are stored row by row. By
+    default, the length of the longest row, as padding takes memory but no traffic. If that leaves
+    over 7/8 of the places empty, the largest width that max(4096, rows / 3) rows, if any, fill.
     """
 
     name = "ellpack-blocks"
@@ -76,7 +76,7 @@ class EllpackBlocks(BlockRowsProduct):
 
 
 def worthwhile_width(lengths: NDArray[np.int32]) -> int:
-    """Return the default width, see EllpackBlocks; lengths: blocks per row, int32, (rows,)."""
+    """Return the default width (see EllpackBlocks) for rows of these lengths, int32, (rows,)."""
     longest = int(lengths.max(initial=1))
     enough = max(ENOUGH_ROWS, len(lengths) // SHARE_OF_ROWS)
     blocks = int(lengths.sum(dtype=np.int64))

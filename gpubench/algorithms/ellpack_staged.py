@@ -15,7 +15,7 @@ from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.problems.sparse_product.contract import Ids
 from gpubench.problems.sparse_product.inputs import MatrixSet
 
-STRETCHES = 9  # rows of cells around a cell
+STRETCHES = 9  # contiguous ranges of rows that a block stages: one for each row of cells around it
 PLACES, PLACES_CPU = 2560, 1024  # 3-vectors in shared memory; 40 KB on a GPU
 
 
@@ -24,7 +24,7 @@ class EllpackStaged(BlockRowsProduct):
 
     This requires rows in cell order; otherwise, and for a given matrix, a block stages only the
     elements of its own rows. Other elements are read from global memory. The layout is as wide as
-    the longest row. Loading an input computes the stretches of rows that blocks stage.
+    the longest row. Loading an input computes the stretches (ranges of rows) that blocks stage.
     """
 
     name = "ellpack-staged"
@@ -44,7 +44,7 @@ class EllpackStaged(BlockRowsProduct):
         self._localise = self._kernel("localise")
 
     def load(self, inputs: MatrixSet) -> None:
-        """Assemble the matrix, then convert columns to indices into shared memory."""
+        """Assemble the matrix, then replace staged columns by places in shared memory."""
         super().load(inputs)
         stretches = stretches_of(inputs, self._staged_places)
         self._stretches = self.device.upload(stretches)
@@ -105,9 +105,9 @@ def _are_in_order(particles: ParticleSet) -> bool:
 def _about_cells(
     particles: ParticleSet, first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Return where the nine rows of cells around each block's cells begin and end, as matrix rows.
+    """Return the first and end matrix rows of the nine rows of cells around each block's cells.
 
-    first, last: int64, shape (blocks,), the first and last row of each block.
+    first, last: int64, shape (blocks,), the first and last matrix row of each block.
     """
     grid, cell_of = particles.grid, particles.cell_of
     nx, ny, _ = grid.cells

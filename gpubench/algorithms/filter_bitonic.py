@@ -30,7 +30,7 @@ class FilterBitonic(RecordFilter):
     def traffic_bytes(self) -> int:
         passes = self._filter.passes()["passes"]
         if isinstance(self._filter, BitonicFilter):
-            # Keys are written, read and written in each pass, then read; kept records are copied.
+            # Keys are written once, read and written by each merge pass, and read once by the copy.
             keys = self._flag_bytes() + (8 + 16 * (passes - 2) + 8) * self.size
             return keys + 2 * self.record_bytes * self._kept_records()
         # Each step reads and writes every record with its flag.

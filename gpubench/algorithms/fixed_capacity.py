@@ -13,7 +13,7 @@ BLOCK = 256
 
 
 class FixedCapacity(CellList):
-    """Harada's limited buckets: drops and counts overflowing particles, by default an error."""
+    """Harada's limited buckets: overflow is dropped and counted, and by default is an error."""
 
     name = "fixed-capacity"
     loses = "lost"
@@ -21,7 +21,7 @@ class FixedCapacity(CellList):
     source = "Harada, Koshizuka and Kawaguchi 2007; rozen2008, section 1"
     forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("atomic addition for the slot")}
     defaults: ClassVar[Mapping[str, int]] = {"capacity": 4, "allow_overflow": 0}
-    # Some cases put all particles in one cell: a correct answer counts the lost particles.
+    # Some cases put all particles in one cell; a correct answer then counts the lost particles.
     conformance_parameters: ClassVar[Mapping[str, int]] = {"allow_overflow": 1}
 
     def prepare(self) -> None:

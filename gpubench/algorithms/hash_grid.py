@@ -20,7 +20,7 @@ BLOCKS_PER_UNIT = 8  # for the kernel that finds the lowest cell coordinates
 
 
 class HashGrid(CellList):
-    """Hashes the cell of each particle, sorts by bucket, and records the bounds of each bucket.
+    """Hashes each particle's cell to a bucket, sorts by bucket, and records each bucket's bounds.
 
     Only the cell size of the given grid matters: every finite position has a cell. Workloads use
     integer positions and hash the cells themselves; see gpubench/workloads/cell_workload.py.
@@ -98,7 +98,7 @@ class HashGrid(CellList):
     def build(self, cell_of: Any, positions: Any) -> None:
         """Sort particles by bucket.
 
-        cell_of: int32, shape (particles,), the bucket of each.
+        cell_of: int32, shape (particles,), the bucket of each particle.
         positions: float32, shape (particles, 4).
         """
         n = self.particles
@@ -117,9 +117,9 @@ class HashGrid(CellList):
     def outcome(self) -> dict[str, int | float | str]:
         """Return statistics of the buckets.
 
-        buckets: their number. used, empty: number of buckets with and without particles. largest:
-        maximum particles in a bucket. cells: number of occupied cells. collisions: number of
-        buckets with particles of more than one cell. sort: the sort that was used.
+        buckets: the number of buckets. used, empty: those with and without particles. largest: the
+        maximum number of particles in a bucket. cells: the number of occupied cells. collisions:
+        the number of buckets with particles of several cells. sort: the radix sort that was used.
         """
         download = self.device.download
         bounds, positions = download(self._bounds), download(self._sorted)
@@ -137,7 +137,7 @@ class HashGrid(CellList):
         }
 
     def traffic_bytes(self) -> int:
-        # Read the position (twice to find the corner), write the key; one histogram pass; 16 bytes
+        # Read the position (twice with `world-limits`), write the key; one histogram pass; 16 bytes
         # per pair and 8-bit digit; read key, index, position; write the position and the bounds.
         digits = -(-self._bits // 8)
         hashing = 16 * (1 + self.limits) + 4

@@ -19,8 +19,8 @@ SLACK = 2.0**-19  # times the largest coordinate: bounds the float32 error of tr
 class LbvhCollision(MeshCollision):
     """Each triangle of the second mesh traverses a tree over the first mesh independently.
 
-    capacity: maximum number of triangle pairs with overlapping boxes; 0 for eight times the number
-        of triangles.
+    capacity: maximum number of triangle pairs with overlapping boxes; 0 for eight times the
+        triangles of both meshes, but at least 2^14.
     """
 
     name = "lbvh-collision"
@@ -35,7 +35,7 @@ class LbvhCollision(MeshCollision):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task, which does or does not include building the tree."""
+        """Return the task: `build-and-collide`, or `collide` if the tree is given."""
         return ("build-and-collide" if form == "built-tree" else "collide"), None
 
     def prepare(self) -> None:
@@ -102,4 +102,4 @@ class LbvhCollision(MeshCollision):
         return {"triangle_tests": tested, "pairs_found": pairs, "lost": lost}
 
     def traffic_bytes(self) -> None:
-        """Return None: how many boxes are read from memory depends on the caches."""
+        """Return None: the number of boxes read from memory depends on the caches."""

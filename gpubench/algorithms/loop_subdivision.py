@@ -22,23 +22,23 @@ TESTS = {"uniform": 0, "by-screen": 1, "by-bend": 2}
 # by-screen with stream filters instead of the scans that number kept and finished triangles.
 FILTERED = {f"by-screen-{name}": how for name, how in FILTERS.items()}
 TESTS |= dict.fromkeys(FILTERED, TESTS["by-screen"])
-NEAR = 1e-3  # smaller depths, including those behind the camera, are clamped to this
+NEAR = 1e-3  # smaller depths, and negative ones behind the camera, are clamped to this
 BETA = {n: (5 / 8 - (3 / 8 + math.cos(2 * math.pi / n) / 4) ** 2) / n for n in (4, 5)}
 WEIGHTS = {f"BETA_{n}": f"{beta!r}f" for n, beta in BETA.items()}
 WEIGHTS |= {f"OWN_{n}": f"{1 - n * beta!r}f" for n, beta in BETA.items()}
 
-Step = tuple[int, str, Callable[[], None]]
+Step = tuple[int, str, Callable[[], None]]  # level, name, function that queues the launches
 
 
 class LoopSubdivision(Subdivision):
-    """One launch per level; adaptive forms filter finished triangles out of the stream.
+    """Splits triangles level by level; adaptive forms filter finished triangles out of the stream.
 
     Filters work on triangle indices; a scan counts the triangles that close gaps. All filters yield
     the same triangles, in different orders.
 
-    pixels: for `by-screen`, an edge shorter than this on the screen is finished; 0 for none.
+    pixels: for `by-screen`, an edge shorter than this on the screen is finished; with 0, none is.
     bend_percent: for `by-bend`, an edge PQ between triangles PQR and QPS is finished if |R + S - P
-        - Q| is less than this fraction of |PQ|.
+        - Q| is less than this percentage of |PQ|.
     capacity: maximum number of triangles on a level and in the answer; 0 for as many as `uniform`
         makes, which suffices for any adaptive mesh.
     """
@@ -65,7 +65,7 @@ class LoopSubdivision(Subdivision):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the criterion for finished edges, regardless of the filter."""
+        """Return the task, named after the criterion for finished edges whatever the filter."""
         return ("by-screen" if form in FILTERED else form), None
 
     def prepare(self) -> None:
@@ -134,13 +134,13 @@ class LoopSubdivision(Subdivision):
             queue()
 
     def level_steps(self) -> list[Step]:
-        """Return the steps of a launch; the last level of `uniform` also writes the counts."""
+        """Return the steps of a launch, each with its level; the last step writes the counts."""
         if self.form == "uniform":
             return self._uniform_steps()
         steps: list[Step] = [(0, "begin", partial(self._begin, self.faces, 0))]
         source = self._mesh
         for level, size in enumerate(self._sizes):
-            # The last level with neighbourhoods goes to the larger buffer.
+            # The last level stored with neighbourhoods goes to the larger buffer.
             target = self._levels[(self.depth - level) % 2]
             room = self._sizes[min(level + 1, self.depth - 1)]
             steps += self._adaptive_steps(source, target, size, room, level)
@@ -166,7 +166,7 @@ class LoopSubdivision(Subdivision):
     def _adaptive_steps(
         self, source: Any, target: Any, size: int, room: int, level: int
     ) -> list[Step]:
-        """Return the steps of a level: classify triangles, number both halves, move them, count."""
+        """Return the steps of a level: classify triangles, number both halves, split, and count."""
         grid, counts = (self.device.blocks(size, BLOCK), BLOCK), self._counts
         is_last = level + 1 == self.depth
         plane, next_plane = np.int64(size), np.int64(room)

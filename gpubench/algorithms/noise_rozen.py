@@ -18,7 +18,7 @@ DRAWS = 2**20
 
 
 class NoiseRozen(DrawnNoise):
-    """Iterates the fractional part of a fifth power: a historical generator with a short period."""
+    """Iterates the fractional part of a fifth power; a historical generator with a short period."""
 
     name = "noise-rozen"
     summary = "the paper's recurrence in float32, begun where a hash of the pair says"
@@ -44,10 +44,10 @@ class NoiseRozen(DrawnNoise):
     def _periods(self) -> dict[str, int | float | str]:
         """Return the periods of the recurrence on this device.
 
-        tail: the number of draws from r = 0, the paper's start, to its cycle; cycle, cycle_mean:
-        the length of that cycle, and the mean of its noise, scaled as in `moments`. cycles: the
-        number of cycles over all fractions; longest_cycle: the length of the longest; in_longest:
-        the fraction of first values that lead to the longest.
+        tail: the number of draws from r = 0, the paper's start, until a cycle begins. cycle: the
+        length of that cycle. cycle_mean: the mean of its noise, scaled as in `moments`. cycles: the
+        number of cycles from any first value. longest_cycle: the length of the longest cycle.
+        in_longest: the fraction of first values that lead to the longest cycle.
         """
         draws = self.device.empty(FRACTIONS, "float32")
         self._follow(

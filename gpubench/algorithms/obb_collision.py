@@ -16,22 +16,22 @@ from gpubench.problems.collision.inputs import MeshPair
 
 BLOCK = 128
 FEWEST_PLACES = 2**14
-MOST_UNFILTERED = 24  # levels without a filter, each of which doubles the stream
+MOST_UNFILTERED = 24  # maximum levels without a filter, as each doubles the stream
 SLACK = 2.0**-19  # times the largest coordinate: bounds the float32 error of transforming boxes
 UNFILTERED = "no-filter"
 
-Step = tuple[int, str, Callable[[], None]]
+Step = tuple[int, str, Callable[[], None]]  # level, name, function that queues the launches
 
 
 class ObbCollision(MeshCollision):
     """Each level tests, filters, partitions and expands pairs; the form selects the filter.
 
     The length of the stream stays on the device: nothing is read back between levels. `load`
-    traverses once, level by level, and sizes launches for twice the lengths it found; pairs beyond
-    that are counted as lost.
+    traverses once, level by level, and rounds the lengths it found up to powers of two, for which
+    launches are sized; pairs beyond that are counted as lost.
 
     capacity: maximum number of pairs on a level, of leaf pairs, and in the answer; 0 for four times
-        the number of triangles.
+        the triangles of both meshes, but at least 2^14.
     """
 
     name = "obb-collision"
@@ -71,7 +71,7 @@ class ObbCollision(MeshCollision):
                 self._stream(self._room) for _ in range(4)
             )
             self._all_leaves = self.allocate((self._room, 2), "int32")
-        # For each level and the end: number of pairs, leaf pairs of earlier levels, capacity.
+        # For each level and one more: number of pairs, leaf pairs of earlier levels, capacity.
         self._lengths, self._before, self._bounds = (
             self.allocate(self.levels + 2, "int32") for _ in range(3)
         )
@@ -113,7 +113,7 @@ class ObbCollision(MeshCollision):
             self._follow()
 
     def _follow(self) -> None:
-        """Traverse once, reading back the lengths; later launches allow twice as many pairs."""
+        """Traverse once, reading back the lengths, and set the capacity of each level."""
         download = self.device.download
         self._begin()
         most: list[int] = []
@@ -139,7 +139,7 @@ class ObbCollision(MeshCollision):
         self._finish(len(self._most))
 
     def level_steps(self) -> list[Step]:
-        """Return the steps of a launch with a filter; the last level tests triangles."""
+        """Return the steps of a launch with a filter; the last steps test triangles."""
         return [] if self.form == UNFILTERED else [(0, "begin", self._begin), *self._steps()]
 
     def _steps(self) -> list[Step]:
@@ -233,4 +233,4 @@ class ObbCollision(MeshCollision):
         }
 
     def traffic_bytes(self) -> None:
-        """Return None: how many boxes are read from memory depends on the caches."""
+        """Return None: the number of boxes read from memory depends on the caches."""

@@ -15,7 +15,7 @@ BLOCK = 256
 
 
 class RadixGrid(CellList):
-    """The usual grid of particle codes: radix sort, cell bounds, gather."""
+    """The grid that most particle codes use: radix sort, cell bounds, gather."""
 
     name = "radix-grid"
     summary = "radix sort of the cell ids on the bits that the grid needs, then cell bounds"

@@ -15,15 +15,15 @@ from gpubench.primitives.scan import ExclusiveScan
 from gpubench.problems.sparse_product.contract import Ids
 
 SLICE = 32
-MOST_SORTED = 2048  # maximum window: the keys of its rows must fit in shared memory
+MOST_SORTED = 2048  # maximum sigma: the sort keys of a window must fit in shared memory
 
 
 class SlicedEll(BlockRowsProduct):
-    """Slices of 32 rows, each as wide as its longest row.
+    """Slices of 32 rows; each slice is as wide as its longest row.
 
     sigma: the size, a power of two, of windows in which rows are sorted by length, longest first;
-    32 disables sorting, since the order within a slice does not matter. Sorted rows fill whole
-    sectors and end together, but access the vector less locally.
+    with 32, a slice, sorting saves no padding. Sorted rows fill whole memory sectors and end
+    together, but access the vector less locally.
     """
 
     name = "sliced-ell"
