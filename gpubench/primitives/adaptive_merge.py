@@ -14,14 +14,14 @@ SEARCHERS = 32  # threads that search for one end of an interval
 SPLIT_BLOCK = 256  # threads that split trees
 MAX_STAGES = SPLIT_BLOCK.bit_length() - 1  # tree splits per launch
 MAX_CHUNK = 4096  # keys that fit in 48 KiB of shared memory
-MAX_COUNTED = 1 << 24  # particles: the comparisons of more could overflow a 32-bit counter
+MAX_COUNTED = 1 << 24  # maximum items: the comparisons of more could overflow a 32-bit counter
 
 
 class AdaptiveMerge(Workspace):
     """Merges bitonic trees, or runs cut by binary search, in O(n log n) comparisons.
 
-    chunk: the size at which a merge stops splitting and Batcher's network sorts the rest.
-    comparisons: their number, int32, shape (1,) if they are counted, else (0,).
+    chunk: the size at which a merge stops splitting and Batcher's network sorts each chunk.
+    comparisons: the number of comparisons, int32, shape (1,) if they are counted, else (0,).
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class AdaptiveMerge(Workspace):
         super().__init__(device)
         self.particles, self._has_trees = items, has_trees
         self._keys = self._allocate(items, "uint64")
-        # Input and output of a merge: 16-byte nodes, or keys. Input and output of a launch that
-        # splits trees: 8 bytes per tree.
+        # Two buffers each, for input and output: the nodes (16 bytes) or keys of a merge, and the
+        # trees (8 bytes) of a launch that splits them.
         self._chunks = device.blocks(items, chunk)
         nodes = items if has_trees else 0
         self._nodes = [self._allocate((nodes, 2), "uint64") for _ in range(2)]
@@ -67,7 +67,7 @@ class AdaptiveMerge(Workspace):
 
     @property
     def traffic_bytes(self) -> int:
-        """The bytes of a launch: reading keys (4), moving nodes (16) or keys (8) in each pass."""
+        """The bytes of a launch: read keys (4), move nodes (16) or words (8) per merge, write 8."""
         # Splitting trees touches only a few nodes per chunk, which are left out.
         passes = 2 * len(self._merges()) * (16 if self._has_trees else 8)
         return (4 + passes + 8) * self.particles
@@ -109,11 +109,11 @@ class AdaptiveMerge(Workspace):
         return source
 
     def _merges(self) -> range:
-        """Return log2 of the sizes of all merges."""
+        """Return log2 of the output size of each round of merges."""
         return range(self._log2_chunk + 1, self._log2_size + 1)
 
     def _splits(self, log2_size: int) -> Iterator[tuple[int, int]]:
-        """Yield log2 of the size of the trees that a launch splits, and the number of splits."""
+        """For each launch, yield log2 of the size of the trees, and how often it halves them."""
         log2_tree = log2_size
         while log2_tree > self._log2_chunk:
             stages = min(MAX_STAGES, log2_tree - self._log2_chunk)

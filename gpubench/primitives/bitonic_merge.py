@@ -13,9 +13,9 @@ TILE = 2 * BLOCK
 class BitonicMerge:
     """The bitonic merge sort (Batcher 1968) of 64-bit keys whose tiles are already sorted.
 
-    The kernel that makes the keys also sorts each tile of TILE keys: common/bitonic.h. The number
-    of keys need not be a power of two: the network of the next power of two is used, and elements
-    past the last key are skipped.
+    The kernel that makes the keys also sorts each tile of TILE keys (see common/bitonic.h). The
+    number of keys need not be a power of two: the network of the next power of two is used, and
+    elements past the last key are skipped.
 
     passes: the number of times a launch reads and writes all keys.
     """
@@ -35,7 +35,7 @@ class BitonicMerge:
     def launch(self, keys: Any, items: int | None = None) -> None:
         """Queue the sort of keys, uint64, shape (items,), whose tiles are sorted.
 
-        items: the number of keys to sort, from the first; all by default.
+        items: how many of the first keys to sort; all by default.
         """
         n, blocks = self._items if items is None else items, self._device.blocks
         log2_most = (n - 1).bit_length() if n else 0

@@ -18,7 +18,7 @@ BLOCKS_PER_UNIT = 2
 GROUP = 15  # buckets per 32-byte sector of run starts, which also holds the end of the last run
 # Bytes per particle that a single level accesses at random: two positions and two indices.
 BYTES_TOUCHED = 40
-MOST_CELLS_EACH = 8  # maximum cells per particle with which two levels were measured
+MOST_CELLS_EACH = 8  # maximum cells per particle for which two levels were measured
 
 
 class Tile(NamedTuple):
@@ -60,7 +60,7 @@ class Shape(NamedTuple):
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: positions, counts per cell and of particles in no cell."""
+        """Shared memory of a block: positions, a count per cell, and 32 unused counts."""
         return 16 * self.most + 4 * (self.width + 32)
 
     @property
@@ -70,12 +70,12 @@ class Shape(NamedTuple):
 
     @property
     def needed_bytes(self) -> int:
-        """Shared memory that a device must have: also a sum per thread, and a flag."""
+        """Shared memory that a block of either kind needs, with a sum per thread and a flag."""
         of_tile = self.shared_bytes_of_tile + 4 * self.tile.block + 4
         return max(self.shared_bytes + 4 * self.block, of_tile)
 
     def buckets_of(self, particles: int, cells: int) -> int:
-        """Return the number of buckets of cells."""
+        """Return the number of buckets for these particles and cells."""
         wanted = max(-(-cells // (self.width - 2)), -(-particles // self.in_bucket))
         return max(1, min(wanted, cells))
 
@@ -84,16 +84,16 @@ class BucketedSort(Workspace):
     """Sort particles by cell: first into buckets of cells, then within each bucket.
 
     grid: the cells of the positions.
-    shapes: candidate launch shapes; the first with enough buckets that fits the device is used.
-    Raises NotSupported if there is none.
+    shapes: candidate launch shapes; the constructor takes the first that has enough buckets and
+    fits the device, and raises NotSupported if there is none.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all memory allocated here.
     """
 
-    # Up to 1.57 million particles, buckets have room for three times the mean: on an H200, 2^20
-    # particles take 0.044 ms, in 40 % of the box or in all of it; with full buckets, 0.13 ms and
-    # 0.033 ms. With more particles, runs become so short that full buckets are best. The last two
-    # shapes are for GPUs with less shared memory per block, which were not measured.
+    # Up to 1.57 million particles, buckets have room for three times the mean. On an H200, 2^20
+    # particles then take 0.044 ms whether they fill the box or 40 % of it; with full buckets, they
+    # take 0.033 ms and 0.13 ms. With more particles, runs become so short that full buckets are
+    # best. The last two shapes, for GPUs with less shared memory per block, were not measured.
     shapes: ClassVar[Sequence[Shape]] = (
         Shape(Tile(512, 8, 2), 512, 9, 2, 1500, 4096, 1049),
         Shape(Tile(512, 8, 2), 512, 9, 2, 4096, 4096, 544),
@@ -171,7 +171,7 @@ class BucketedSort(Workspace):
 
     @classmethod
     def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
-        """Whether two levels are faster (measured): if the data exceeds a GPU's cache."""
+        """Whether two levels are faster, as measured: if the data exceeds half of a GPU's cache."""
         shape = cls.shape_of(device, particles, grid)
         if shape is None or grid.count > MOST_CELLS_EACH * particles:
             return False

@@ -21,13 +21,13 @@ from gpubench.problems.neighbours.contract import Neighbours
 BLOCK = 512
 LIST_BLOCK = 128  # smaller than BLOCK, since listing stages neighbours in shared memory
 GROUP_BLOCK = 256
-STEP, LIST_STEP = 2, 4  # candidates loaded at once
-ROUNDINGS = 8  # of the largest coordinate: the error bound of the distance to a cell
+STEP, LIST_STEP = 2, 4  # candidates loaded at once, to count and to list
+ROUNDINGS = 8  # error bound of the distance to a cell, in roundings of the largest coordinate
 ROWS = 9  # rows of cells searched per particle
-MOST_WORDS = 10  # words of bits per row of cells that fit in a block's shared memory
-# Few particles do not fill a GPU with one thread each: several threads share a particle. The keys
-# are minimum neighbours per particle; the values are the largest number of particles that counts as
-# few (for lists; for counts), and the threads per particle. Measured on an H200.
+MOST_WORDS = 10  # 32-bit masks per row of cells that fit in a block's shared memory
+# Few particles do not fill a GPU with one thread each, so several threads (LANES) share a particle.
+# All keys are minimum neighbours per particle. The values of FEW (for lists) and FEW_COUNTED (for
+# counts) are the largest number of particles that counts as few. Measured on an H200.
 FEW = {0.0: 2**13, 40.0: 2**15}
 FEW_COUNTED = {0.0: 2**15}
 LANES = {0.0: 16, 150.0: 32}
@@ -36,12 +36,12 @@ LANES = {0.0: 16, 150.0: 32}
 class CellQuery(Workspace):
     """Count or list the particles strictly nearer than the cutoff, from 27 cells.
 
-    grid: the cells, at least as long as the cutoff; along x, `reach` sorted cells must be.
+    grid: cells at least as long as the cutoff; along x, `reach` of them together must be.
     shape: LinkedCells, or SortedCells.
     lists: whether neighbours are listed, in CSR (count, scan, fill). Lists are never truncated:
         `make_room` first counts the pairs.
     gathers: whether positions must first be gathered in the order of sorted cells.
-    half: whether each pair is found once, by its first particle if cells are sorted.
+    half: whether each pair is found only once, by its first particle; for sorted cells.
     workspace_bytes: all memory allocated here.
     """
 
@@ -105,7 +105,7 @@ class CellQuery(Workspace):
         )  # fmt: skip
 
     def _take_sorted(self, grid: Grid, cutoff: float, reach: int, kept: dict[str, int]) -> None:
-        """Make the kernels over sorted cells, chosen by density."""
+        """Make the kernels over sorted cells, chosen by density and number of particles."""
         device, particles, lists = self._device, self._particles, self._lists
         self._given["slack"] = self._slack
         density = particles / math.prod(grid.size)
@@ -209,7 +209,7 @@ class CellQuery(Workspace):
 
     @property
     def gathered_bytes(self) -> int:
-        """Bytes moved by gathering positions in cell order; 0 if the query need not."""
+        """Bytes moved by gathering positions in cell order; 0 if the query does not gather."""
         brings = self._simd or self._gather
         return brings.traffic_bytes() if brings else 0
 
@@ -229,7 +229,7 @@ class CellQuery(Workspace):
 
 
 def row_volume(grid: Grid, cutoff: float, reach: int) -> float:
-    """Return the volume of the cells of a row that a particle may reach."""
+    """Return the volume of the part of a row of cells that a particle searches."""
     _, y, z = grid.cell_size
     return (2 + 1 / reach) * cutoff * y * z
 
@@ -238,9 +238,8 @@ def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) 
     """Return the number of threads per particle on a GPU; 0 selects the one-thread kernels.
 
     Several threads share a particle if particles are few, or if they have more candidates than
-    `neighbour_bitmask_count.cu` can mark. neighbours, in_row: mean neighbours per particle, and
-    mean candidates in the longest row of cells.
-    lists: whether neighbours are listed.
+    `neighbour_bitmask_count.cu` can mark. neighbours: mean neighbours per particle. in_row: mean
+    candidates in the longest row of cells. lists: whether neighbours are listed.
     """
     few, lanes = (
         max(number for least, number in by_neighbours.items() if neighbours >= least)

@@ -26,8 +26,8 @@ class DigitSort(Workspace, ABC):
     """Stable sort of keys, alone or with int32 values; float keys are sorted by their bits.
 
     bits: the number of low bits to sort by; the others must be zero.
-    has_values: whether there are values. makes_index: whether the sort itself makes the values, the
-        index of each key.
+    has_values: whether there are values. makes_index: whether the values are the indices of the
+        keys, which the sort itself makes.
     keys, values: the sorted arrays of the last launch, shape (items,).
     passes: the number of times a launch reads and writes all keys.
     """
@@ -72,7 +72,7 @@ class DigitSort(Workspace, ABC):
 
     @abstractmethod
     def _make_kernels(self) -> None:
-        """Compile, and allocate the workspace of the passes."""
+        """Compile the kernels, and allocate the workspace of the passes."""
 
     @abstractmethod
     def _pass(
@@ -85,8 +85,8 @@ class OnesweepSort(DigitSort):
     """One sweep per digit, with decoupled look-back (Adinolfi and Merrill 2022); CUDA."""
 
     digit_bits = 8
-    # By key size: threads per block, keys per thread, blocks per multiprocessor. Keys fill 48 KiB
-    # of shared memory or half of a multiprocessor's registers.
+    # By key size: threads per block, keys per thread, blocks per multiprocessor. The limit is
+    # 48 KiB of shared memory per block, or half of a multiprocessor's registers.
     shapes: ClassVar[dict[int, tuple[int, int, int]]] = {4: (384, 22, 2), 8: (384, 15, 2)}
 
     def _set_up(self) -> None:

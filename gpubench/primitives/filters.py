@@ -37,11 +37,11 @@ class Stream(NamedTuple):
 class ChainedFilter(Workspace, ABC):
     """Compact the records of a stream that are not null.
 
-    words: per record, 1 to MAX_WORDS. by_predicate: whether a record is null if its entry of `keep`
-        is 0, or else if its first word is +infinity. both: whether null records are written too.
-    stable: whether records stay in order. requires: the device features it needs.
+    words: the number of words per record, 1 to MAX_WORDS; for others NotSupported is raised.
+    by_predicate: True if a record is null where `keep` is 0, False if where its first word is
+        +infinity. both: whether null records are written too.
+    stable: whether records stay in order. requires: the device features that the filter needs.
     workspace_bytes: device memory in addition to the arguments.
-    Raises NotSupported for more than MAX_WORDS.
     """
 
     stable: ClassVar[bool] = True
@@ -67,7 +67,7 @@ class ChainedFilter(Workspace, ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Allocate and compile everything."""
+        """Allocate all arrays and compile all kernels."""
 
     def _kernel(self, file: str, name: str, **constants: int) -> Any:
         return self._device.kernel(
@@ -92,7 +92,7 @@ class ChainedFilter(Workspace, ABC):
             `capacity` are dropped: callers whose stream can outgrow it must check size[0].
         kept: receives the records that are not null; its `size` is written. rest: receives the null
             records, if the filter keeps both.
-        most: an upper bound of size[0], which makes launches smaller.
+        most: an upper bound of size[0], if known, to make launches smaller.
         """
         most = self.capacity if most is None else min(most, self.capacity)
         size = self._all if size is None else size
@@ -119,7 +119,7 @@ class ScanSearchFilter(ChainedFilter):
     loops: ClassVar[bool] = True
 
     def _prepare(self) -> None:
-        # Inclusive counts of nulls: input and output of a scan pass.
+        # Running counts of the nulls up to each record: input and output of a scan pass.
         self._nulls = [self._allocate(self.capacity, "int32") for _ in range(2)]
         self._guesses = self._allocate(0 if self.loops else self.capacity, "int32")
         names = ["start_scan", "scan_step", "search_step", "gather", "search_loop"]
@@ -201,7 +201,7 @@ class BitonicFilter(ChainedFilter):
 
 
 class BitonicStepsFilter(ChainedFilter):
-    """The bitonic network of 2004: one launch per step, each of which moves whole records."""
+    """The bitonic network as run in 2004: one launch per step, which moves whole records."""
 
     stable = False
 
@@ -261,7 +261,7 @@ class AtomicFilter(ChainedFilter):
 
 
 class LookbackFilter(ChainedFilter):
-    """One pass over tiles, which look back at the counts of preceding tiles."""
+    """One pass over tiles, each of which looks back at the counts of preceding tiles."""
 
     requires = frozenset({"cuda"})
 

@@ -34,5 +34,5 @@ class Gather:
         self._kernel(self._blocks, BLOCK, order, positions, self.sorted, self._particles)
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a launch: reads an index and a position, writes a position."""
+        """Return the bytes of a launch: read an index and a position, write a position."""
         return 9 * self.workspace_bytes // 4

@@ -15,9 +15,10 @@ ALONG = 1024  # Morton code cells along each axis
 class LinearBvh:
     """A binary tree over boxes, which are sorted by Morton code (Karras 2012).
 
-    After a launch: `order`, int32, shape (items,): the box of each leaf. `children`, int32, shape
-    (items - 1, 2): inner nodes, or `-1 - leaf`. `node_boxes`, float32, shape (2 (items - 1), 4):
-    low and high corners of inner nodes. `leaf_boxes`: those of leaves, in the first 2 * items rows.
+    order: int32, shape (items,), the index of each leaf's box.
+    children: int32, shape (items - 1, 2); each is an inner node, or a leaf stored as -1 - leaf.
+    node_boxes: float32, shape (2 (items - 1), 4), low and high corner of each inner node.
+    leaf_boxes: the same for the leaves, in the first 2 * items rows.
     The root is inner node 0; a tree over one box has no inner nodes.
     """
 
@@ -38,14 +39,14 @@ class LinearBvh:
 
     @property
     def order(self) -> Any:
-        """The boxes in the order of the leaves."""
+        """The index of each leaf's box, int32, shape (items,)."""
         return self._sort.values
 
     def launch(self, boxes: Any, low: tuple[float, float, float], edge: float) -> None:
         """Queue building the tree.
 
-        boxes: float32, shape (2 * items, 4), low and high corner of each. low, edge: a cube around
-            the box centres; centres outside it are clamped to it.
+        boxes: float32, shape (2 * items, 4), low and high corner of each. low, edge: low corner and
+            edge of a cube around the box centres; centres outside it are clamped to it.
         """
         n, blocks = self._items, self._device.blocks
         grid = blocks(n, BLOCK), BLOCK

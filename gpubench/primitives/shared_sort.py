@@ -12,8 +12,8 @@ from gpubench.devices.named import NamedKernel
 class SharedSort:
     """Counting sort of particles by cell in shared memory (shared_counting_sort.cu).
 
-    grid: the cells of the positions, at most `most_cells`; at most `most` particles.
-    block, blocks: threads per block, and number of blocks, each writing part of the output.
+    grid: the cells of the positions. most, most_cells: maximum number of particles and of cells.
+    block, blocks: threads per block, and number of blocks, each of which writes part of the output.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all memory allocated here.
     """
@@ -43,7 +43,7 @@ class SharedSort:
 
     @classmethod
     def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
-        """Whether it is faster than separate launches: for few particles on a GPU."""
+        """Whether one launch is faster than several: for few particles and cells on a GPU."""
         shared_bytes = 4 * (cls.most_cells + cls.block)
         fits = particles <= cls.most and grid.count <= cls.most_cells
         return fits and not device.is_cpu and shared_bytes <= device.shared_bytes

@@ -14,7 +14,7 @@ BLOCK = 256
 WIDTH = 16  # vector width of kernels/neighbour_query_simd.cl
 SLOTS = 64  # particles per work-item
 TARGETS = 16  # particles of a cell that share a candidate buffer
-SHARING = 8  # minimum particles per part of a split cell (fastest on a Xeon, 16 to 200 neighbours)
+SHARING = 8  # mean particles per part of a split cell (fastest on a Xeon, 16 to 200 neighbours)
 
 
 def suits(device: Device) -> bool:
@@ -25,8 +25,8 @@ def suits(device: Device) -> bool:
 class SimdQuery:
     """Runs a CellQuery over sorted cells with explicitly vectorised kernels.
 
-    grid: the packed grid, on the device. constants: PERIODIC, REACH, HALF.
-    workspace_bytes: the positions in cell order.
+    grid: the packed grid, on the device. constants: PERIODIC, REACH and HALF of the kernels.
+    workspace_bytes: the bytes of the positions in cell order.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SimdQuery:
     ) -> None:
         """Queue the count or the fill of a query.
 
-        arrays: positions as `gather` returns them, start, order.
+        arrays: `positions`, as `gather` returns them, `start` and `order`.
         """
         (self._fill if fills else self._count)(
             self._device.blocks(self._particles, SLOTS), 1, **arrays, grid=self._grid,
@@ -67,5 +67,5 @@ class SimdQuery:
         )  # fmt: skip
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a gather: reads an index and a position, writes three numbers."""
+        """Return the bytes of a gather: read an index and a position, write three numbers."""
         return 32 * self._particles

@@ -23,8 +23,8 @@ class CellsOfSortedKeys:
 
         keys: uint64, shape (particles,), sorted; the cell in the upper half, the particle in the
             lower half.
-        start, order, reordered: as in SortedCells. positions: float32, shape (particles, 4);
-            these two are unused if made without reordering.
+        start, order: as in SortedCells. positions, reordered: float32, shape (particles, 4), in
+            input order and in cell order; both are unused if `reorder` was False.
         """
         n, cells, blocks = self._particles, self._cells, self._device.blocks
         self._search(blocks(cells + 1, BLOCK), BLOCK, keys, start, cells, n)
