@@ -51,8 +51,7 @@ class ExclusiveScan:
     def launch(self, counts: Any, sums: Any) -> None:
         """Queue sums[i] = counts[0] + ... + counts[i - 1].
 
-        counts: int32, shape (items,). sums: int32 or int64, shape (items + 1,), ends with the
-        total.
+        counts: int32, shape (items,). sums: int32 or int64, shape (items + 1,); the total is last.
         """
         if self._single_pass:
             self._lookback(

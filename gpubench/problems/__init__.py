@@ -1,7 +1,7 @@
 """The problems that algorithms solve: each is a folder here, or an added module.
 
 A problem declares its kind of input (with axes and generator), its contract, its oracle and its
-test cases. There is no other list of problems. Reading records needs only the kinds of input.
+test cases. There is no other list of problems. Code that reads results imports only the axes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gpubench.base.errors import UserError
 from gpubench.core.problem import Problem
 from gpubench.core.recipe import SCALES, DeclaredAxis, Recipe, Words, declared_axes
 
-# The order of axes in tables that mix kinds of input; other axes come last.
+# The order of kinds of input, and so of axes in tables that mix them; other kinds come last.
 _ORDER = ("particles", "records", "pairs", "matrix", "surfaces", "keys", "meshes", "simulation")
 # Names of fields of records and of the data frame, which input axes must not use.
 RESERVED = frozenset({
@@ -67,7 +67,7 @@ def _added(additions: tuple[plugins.Addition, ...]) -> dict[str, Problem]:
 
 
 def _require_own_names(where: str, kind: type[Recipe], known: Mapping[str, type[Recipe]]) -> None:
-    """Raise UserError if the name of a kind of input, or of one of its axes, is taken."""
+    """Raise UserError if the name of a kind of input or of one of its axes is taken or invalid."""
     if known.get(kind.kind, kind) is not kind:
         raise UserError(f"{where}: another kind of input is named {kind.kind!r}: rename it")
     axes = declared_axes(kind)
@@ -123,7 +123,7 @@ def recorded(kind: type[Recipe]) -> dict[str, DeclaredAxis]:
 
 
 def learn(kind: str, axes: Mapping[str, DeclaredAxis]) -> None:
-    """Register another package's kind of input; axes that declare words replace others."""
+    """Register the axes of another package's kind of input; those with words replace known ones."""
     if kind in own_kinds():
         return
     known = _LEARNT.setdefault(kind, {})
@@ -137,7 +137,7 @@ _changes: list[str] = []
 
 
 def learnt() -> int:
-    """Return the number of axes that `learn` added or replaced: a key for caches of the axes."""
+    """Return how many axes `learn` has added or replaced, as a key for caches of the axes."""
     return len(_changes)
 
 

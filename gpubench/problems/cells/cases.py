@@ -111,7 +111,7 @@ def _between_lists() -> list[Case]:
     place = np.arange(320) % 10
 
     def leave(*which: int) -> NDArray[np.intp]:
-        """Return the cells after the particles at these positions of each list move to the next."""
+        """Return the cells after particles at these positions of a list move to the next cell."""
         return np.where(np.isin(place, which), (lists + 1) % 32, lists)
 
     def between(*states: NDArray[np.intp]) -> Callable[[], ParticleSet]:

@@ -182,7 +182,7 @@ class CellListUpdate(CellList):
         self.cell_of, self.positions = cell_of, positions
 
     def poison(self) -> None:
-        """Update to the newest state, since an update must not find its answer already there."""
+        """Update to the newest state: else the next launch would find its answer already there."""
         self.move_to(*self.states[-1])
 
     @abstractmethod

@@ -26,7 +26,7 @@ from gpubench.problems.cells.contract import (
 )
 from gpubench.problems.particles.inputs import ParticleSet
 
-FEW_LISTS = 64  # fewer lists are followed one by one, which is then faster than NumPy
+FEW_LISTS = 64  # up to this many lists are followed one by one, which is then faster than NumPy
 
 
 def check_cell_ids(expected: NDArray[np.int32], found: Ints) -> str | None:
@@ -218,7 +218,7 @@ def check_limited(
     lost: Ints,
     allow_overflow: bool,
 ) -> str | None:
-    """Check cells of limited capacity: kept particles are once in their cell, no slot is wasted.
+    """Check cells of limited capacity: each holds different particles of its own, as many as fit.
 
     cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
     count, slots, lost, allow_overflow: as in LimitedCells.
@@ -317,8 +317,8 @@ class CellListUpdateOracle(Oracle):
 class HashGridOracle(Oracle):
     """Check the buckets of particles in an unbounded world.
 
-    An algorithm has a number of `buckets`, and `limits`: whether the bounds of the world are part
-    of the key, so that cell coordinates are relative to the lowest along each axis.
+    An algorithm's `buckets` is their number, and its `limits` is whether it hashes cell coordinates
+    relative to the lowest along each axis.
     """
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:

@@ -15,7 +15,7 @@ FEWEST_FACES, MOST_FACES = 32, 2**22
 
 @dataclass(frozen=True)
 class Meshes(Recipe):
-    """Two triangle meshes that may collide; see inputs.meshes."""
+    """Two triangle meshes that may collide; see inputs.make_mesh_pair."""
 
     kind, size_axis, named_by = "meshes", "faces", "mesh"
     fixed: ClassVar = {"mesh": "sphere", "pose": "deep"}

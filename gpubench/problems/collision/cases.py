@@ -40,7 +40,7 @@ def _far(shift: float) -> MeshPair:
 
 
 def meshes() -> list[Case]:
-    """Return every shape in every pose, single and repeated triangles, and far positions."""
+    """Return cases of every shape in every pose, few or equal triangles, and far positions."""
     one = [[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]]
     lifted = [[[0.2, 0.2, -1], [0.3, 0.2, 1], [0.2, 0.3, 1.0]]]
     rng = np.random.default_rng(4)

@@ -17,7 +17,7 @@ class Collisions:
     """The pairs of triangles that intersect, in any order.
 
     pairs: int32, shape (at least counts[0], 2): triangles of the first and the second mesh.
-    counts: int32, shape (2,): the number of pairs; the number of candidates beyond capacity.
+    counts: int32, shape (2,): the number of pairs, and of candidates lost beyond the capacity.
     """
 
     pairs: Any
@@ -27,7 +27,7 @@ class Collisions:
 class MeshCollision(Algorithm):
     """An algorithm that finds the intersecting pairs of triangles of two rigid meshes.
 
-    faces: triangles of both meshes. levels: sum of the depths of their trees, see `ObbTree`.
+    faces: the number of triangles of each mesh. levels: the sum of both trees' ObbTree.depth.
     """
 
     family: ClassVar[str] = "mesh-collision"

@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 
 BUMPS = 0.05  # height of the bumps on a surface of radius 1
 TUBE = 0.35  # radius of a torus's tube; the outer radius is 1
-APART, INTO = 3.0, 0.01  # distance of centres; overlap of the extreme points
-DEEP = {"sphere": 1.5, "torus": 0.5, "height-field": 0.1, "soup": 0.5}  # distance of centres
+APART, INTO = 3.0, 0.01  # distance of centres if `apart`; overlap of extreme points if `touching`
+DEEP = {"sphere": 1.5, "torus": 0.5, "height-field": 0.1, "soup": 0.5}  # distance if `deep`
 THINNEST = 1e-7  # minimum ratio of twice a triangle's area to its longest edge squared
 
 
@@ -56,7 +56,7 @@ class MeshPair:
 
     @cached_property
     def largest(self) -> float:
-        """The largest coordinate of the meshes, before and after the pose is applied."""
+        """An upper bound of all absolute coordinates, before and after the pose is applied."""
         reach = 3 * np.abs(self.second).max() + np.abs(self.pose[:, 3]).max()
         return float(max(np.abs(self.first).max(), reach))
 
@@ -79,7 +79,7 @@ def place(triangles: NDArray[Any], pose: NDArray[Any]) -> Floats:
 def mesh_pair(
     first: NDArray[Any], second: NDArray[Any], pose: NDArray[Any], seed: int | None = None
 ) -> MeshPair:
-    """Validate two meshes, of shape (n, 3, 3), and a pose, see MeshPair.
+    """Validate two meshes, each of shape (n, 3, 3), and a pose, and return them as a MeshPair.
 
     Raises UserError for other shapes, no or too many triangles, non-finite values, a pose whose
     matrix is not a rotation, and degenerate triangles.

@@ -29,8 +29,8 @@ class ObbTree:
 
     boxes: float32, shape (2 n - 1, 3, 4): rows (x axis, half edge along it), (y axis, half edge),
         (centre, half edge along z = x cross y).
-    links: int32, shape (2 n - 1, 2): the first child, followed by the second, and the bits of the
-        squared half diagonal as float32; for a leaf, -1 - triangle and the bits of -1.
+    links: int32, shape (2 n - 1, 2): the index of the first child, which the second follows; and
+        the bits of the squared half diagonal, float32. For a leaf: -1 - triangle; bits of -1.0.
     depth: levels below the root. triangles: float32, shape (n, 3, 3).
     """
 
@@ -46,8 +46,8 @@ def obb_tree(triangles: NDArray[np.float32]) -> ObbTree:
     Recent trees are cached in memory, large ones in the user's cache folder.
 
     Axes are the eigenvectors of the covariance of the surface in a node (Gottschalk, Lin and
-    Manocha 1996, section 4). A node is split at the mean along its longest axis, by centroids; if
-    one side would be empty, along the next axes; failing these, into halves by index.
+    Manocha 1996, section 4). A node's triangles are split by their centroids, at the mean along its
+    longest axis; if that leaves a side empty, along another axis; if all do, into halves by index.
     """
     digest = hashlib.sha256(triangles.tobytes()).hexdigest()
     if digest not in _kept:
@@ -67,7 +67,7 @@ def _cached(digest: str, triangles: NDArray[np.float32]) -> ObbTree:
 
 
 def _moments(corners: Floats) -> Floats:
-    """Return area, area centroid and area-weighted second moments, shape (n, 10)."""
+    """Return area, area times centroid, and area-weighted second moments, shape (n, 10)."""
     centroid = corners.mean(axis=1)
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(cross, axis=1) / 2
@@ -79,7 +79,7 @@ def _moments(corners: Floats) -> Floats:
 
 
 def _axes(sums: Floats) -> tuple[Floats, Floats]:
-    """Return mean, shape (nodes, 3), and right-handed axes as rows, shape (nodes, 3, 3)."""
+    """Return mean (nodes, 3) and right-handed axes as rows (nodes, 3, 3) from summed `_moments`."""
     mean = sums[:, 1:4] / sums[:, :1]
     covariance = np.empty((len(sums), 3, 3))
     i, j = np.triu_indices(3)

@@ -16,19 +16,20 @@ from gpubench.problems.collision.inputs import MeshPair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# A pair of triangles may be reported or not if a shift by these fractions of its size or of the
-# largest coordinate would bring it into or out of contact.
+# A pair of triangles may be reported or not if a shift, by these fractions of the pair's size and
+# of the largest coordinate, would bring it into or out of contact.
 BAND, BAND_OF_LARGEST = 1e-6, 1e-12
-PARALLEL = 1e-7  # sine below which the cross of two edges is no axis; other axes suffice
+PARALLEL = 1e-7  # sine of two edges below which their cross product is not used as an axis
 MOST_BROADCAST = 2**22  # maximum pairs whose boxes are all compared
-CHUNK = 2**15  # pairs of triangles at once
+CHUNK = 2**15  # pairs of triangles processed at once
 
 
 def separations(first: Floats, second: Floats) -> Floats:
     """Return the distance of each pair of triangles along the axis of largest separation.
 
-    first, second: float64, shape (n, 3 corners, 3). Axes (normalized): both normals, and cross
-    products of edges with edges and with their own normal. Negative if the triangles intersect.
+    The axes are both normals, and the cross products of each edge with the other triangle's edges
+    and with its own normal. The distance is negative if the triangles intersect.
+    first, second: float64, shape (n, 3 corners, 3).
     """
     origin = first[:, :1]
     points = np.concatenate((first - origin, second - origin), axis=1)
@@ -87,7 +88,7 @@ def _candidates(first: Floats, second: Floats) -> Iterator[tuple[Ints, Ints]]:
 
 
 class MeshCollisionOracle(Oracle):
-    """Check that all clear intersections of two meshes are listed, and no clear misses."""
+    """Check that all clear intersections of two meshes are listed, and no pair clearly apart."""
 
     def __init__(self, inputs: MeshPair, exact: bool = False) -> None:
         first, second = inputs.first.astype(np.float64), inputs.placed

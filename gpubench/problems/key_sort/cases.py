@@ -21,7 +21,7 @@ def _extremes() -> KeySet:
 
 
 def _types() -> list[Case]:
-    """Return cases of every key type with every value width, of fewer bits, of lower entropy."""
+    """Return cases of all key types, and of few bits, segments, nearly sorted keys, low entropy."""
     cases = [
         Case(
             f"{key_type}, {order}, values of {width} bytes",

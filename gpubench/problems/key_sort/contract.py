@@ -34,7 +34,7 @@ class KeySort(Algorithm):
 
     The input is left unchanged. A `stable` form keeps the values of equal keys in order.
 
-    size: the number of keys. key_type, value_bytes: an item of KEY_TYPES, of VALUE_BYTES.
+    size: the number of keys. key_type: one of KEY_TYPES. value_bytes: one of VALUE_BYTES.
     bits: the number of significant low bits of the keys; the others are zero. segments: the number
     of segments to sort separately, or None to sort all keys together. longest: the length of the
     longest segment. was_sorted: whether the input includes the sorted keys before the change.
@@ -42,8 +42,8 @@ class KeySort(Algorithm):
     sorted_keys, sorted_values: the arrays of the answer.
     key_types, widths: the supported types and value sizes; the constructor refuses others.
     segment_forms: the forms that sort segments and cannot sort whole inputs.
-    equal_zeros: whether -0.0 equals 0.0; otherwise -0.0 comes first. NaNs come last. Inputs contain
-        no NaN with its sign bit set; its order is unspecified.
+    equal_zeros: whether -0.0 equals 0.0; otherwise -0.0 comes first. NaNs come last; inputs contain
+        no NaN with its sign bit set, as the order of these is unspecified.
     """
 
     family: ClassVar[str] = "key-sort"

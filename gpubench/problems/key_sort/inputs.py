@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from gpubench.problems.key_sort.axes import ENTROPIES, Keys, check_keys
 
-FEW = 16  # distinct keys
+FEW = 16  # number of distinct keys in the order `few-distinct`
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], np.float32)
-SPECIAL_SHARE = 1 / 64  # of float keys
+SPECIAL_SHARE = 1 / 64  # expected fraction of float keys that are SPECIAL
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +73,12 @@ def make_keys(
     moved: float | None = None,
     segment_keys: int | None = None,
 ) -> KeySet:
-    """Draw keys with random bits, in an order; random values reveal swaps of equal keys.
+    """Draw keys in a given order, with random values, which reveal swaps of equal keys.
 
     key_order: `uniform`, independent; `sorted` and `reversed`, the same in ascending or descending
         order; `nearly-sorted`, sorted, then a fraction `moved` of the keys redrawn in place;
         `few-distinct`, independent, from FEW distinct keys.
-    entropy: per bit, one of ENTROPIES; if below 1, keys are the AND of several random words.
+    entropy: of each bit, one of ENTROPIES; if below 1, a key is the AND of several random words.
     bits: the number of random low bits, for unsigned keys. segment_keys: the mean length of
         segments, whose lengths are distributed like uniform particles in cells.
     Floats are normally distributed, with some zeros, -0.0, infinities and NaN among them.

@@ -14,7 +14,7 @@ from gpubench.problems.key_sort.inputs import KeySet, ordered_bits
 
 
 class KeySortOracle(Oracle):
-    """Compare with a stable sort that orders -0.0 before 0.0, or as equal."""
+    """Compare with a stable sort, in which -0.0 equals 0.0 or comes before it."""
 
     def __init__(self, inputs: KeySet, exact: bool = False) -> None:
         self.keys = inputs.keys.copy()
@@ -36,7 +36,7 @@ class KeySortOracle(Oracle):
         return self._sorted[equal_zeros]
 
     def check(self, algorithm: Any) -> str | None:
-        """Check all keys and values; if unstable, the values of equal keys in any order."""
+        """Check all keys and values; an unstable sort may permute the values of equal keys."""
         answer, download = self.answer_of(algorithm, SortedKeys), algorithm.download
         keys, values = self.sorted(algorithm.equal_zeros)
         found_values = None if answer.values is None else download(answer.values)

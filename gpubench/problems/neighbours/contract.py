@@ -78,7 +78,7 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @classmethod
     def structure(cls) -> str:
-        """Return the kind of structure that `build` makes; builds are compared within a kind only.
+        """Return the kind of structure that `build` makes; only builds of one kind are compared.
 
         By default each search has its own kind, and is compared only in the other tasks.
         """
@@ -86,9 +86,9 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @property
     def answer(self) -> Neighbours:
-        """The neighbours that the last launch found; for `build`, found by querying the structure.
+        """The neighbours found by the last launch; for an update, those in the oldest state.
 
-        For an update, they are the neighbours in the oldest state.
+        For `build`, they are found on request, by querying the structure.
         """
         return self.neighbours()
 

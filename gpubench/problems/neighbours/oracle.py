@@ -70,14 +70,14 @@ class NeighbourSearchOracle(Oracle):
         return None
 
     def poison(self, algorithm: Any) -> None:
-        """Overwrite the answer; also move an update to another state than a launch ends in."""
+        """Overwrite the answer; first move an update to a state in which no launch ends."""
         if algorithm.task == "update":
             algorithm.move_to(len(self.states) - 1)
         algorithm.poison()
 
 
 class SearchOracle(NeighbourQueryOracle):
-    """NeighbourQueryOracle that checks only samples if an input has many pairs."""
+    """A NeighbourQueryOracle that checks only samples if an input is large or has many pairs."""
 
     pairs = staticmethod(neighbour_oracle)
 

@@ -14,7 +14,7 @@ from gpubench.core.arrays import Ints, check_array, exclusive_sum, first_absent,
 from gpubench.core.grid import Grid
 from gpubench.problems.neighbours.rows import check_no_self, check_rows, row_sums
 
-# Up to these numbers of particles and of pairs within a cell, all pairs are checked.
+# Up to these numbers of particles, and of pairs within the same cell, all pairs are checked.
 FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
 # For larger inputs: the number of regions, and the maximum particles and pairs in each.
 REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
@@ -77,8 +77,7 @@ class NeighbourOracle:
     def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
         """Check the neighbours of each particle, in any order within its row.
 
-        counts: int32, shape (particles,). offsets: int64, shape (particles + 1,).
-        neighbours: int32, shape (offsets[-1],). As in Neighbours.
+        counts, offsets, neighbours: as in Neighbours.
         """
         if problem := check_rows(self.particles, counts, offsets, neighbours):
             return problem
@@ -95,7 +94,7 @@ class NeighbourOracle:
     def _check_some(
         self, rows: NDArray[np.intp], counts: Ints, offsets: Ints, neighbours: Ints
     ) -> str | None:
-        """Check the given rows pair by pair; all other rows list every permitted pair."""
+        """Check the given rows pair by pair; each other row already lists every permitted pair."""
         n, lengths = self.particles, counts[rows]
         # The position of each entry: row start plus offset in the row.
         place = np.arange(lengths.sum()) + np.repeat(
@@ -208,8 +207,9 @@ def neighbour_oracle(
 class _Sample:
     """A sample of particles, and all their possible neighbours.
 
-    queries: int64, the sampled particles, sorted. allowed, required: their pairs as sorted numbers
-        row * particles + neighbour, as in NeighbourOracle.
+    queries: int64, the sampled particles, sorted. allowed, required: the pairs that an answer may
+        and must contain, sorted, each as the number row * particles + neighbour.
+    least, most: the minimum and maximum number of neighbours of each sampled particle.
     """
 
     queries: NDArray[np.int64]
@@ -224,8 +224,8 @@ class SampledNeighbourOracle:
 
     Around two corners of the box, the first, the last, and some random particles, neighbours are
     compared with SciPy's in float64, for up to SAMPLES particles per region (fewer if they have
-    over SAMPLED_PAIRS neighbours). For all particles, the symmetry of pairs is checked:
-    counts add up to an even number, and randomly weighted sums over rows agree from both sides. If
+    over SAMPLED_PAIRS neighbours). For all particles, the symmetry of pairs is checked: counts must
+    add up to an even number, and the randomly weighted terms of (i, j) and (j, i) must cancel. If
     counts of two answers differ, some of these particles are recounted to decide which is wrong.
     """
 
@@ -291,7 +291,7 @@ class SampledNeighbourOracle:
     def _apart(
         self, along: NDArray[np.float32], place: NDArray[np.float32], axis: int
     ) -> NDArray[np.float32]:
-        """Return the distances of coordinates from a position along an axis, nearest image."""
+        """Return the distances of coordinates from a position along an axis, by nearest image."""
         apart: NDArray[np.float32] = along - place[axis]
         if self._grid.periodic[axis]:
             size = np.float32(self._grid.size[axis])
@@ -334,7 +334,7 @@ class SampledNeighbourOracle:
         return self._check_sums(counts) or self._check_against_another(counts)
 
     def _check_sums(self, counts: Ints) -> str | None:
-        """Check the counts of the samples, and that pairs are symmetric."""
+        """Check the counts of the samples, and that all counts add up to an even number."""
         if problem := check_array("counts", counts, (self.particles,), np.int32):
             return problem
         for sample in self._samples:
@@ -415,7 +415,7 @@ def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
 
 
 def _fitting(lengths: NDArray[np.int64], total: int) -> int:
-    """Return how many rows of the mean length hold `total` entries, at least 1."""
+    """Return the number of rows of mean length that hold `total` entries, at least 1."""
     return (
         min(len(lengths), 1 + int(total / max(1.0, float(np.mean(lengths))))) if len(lengths) else 0
     )

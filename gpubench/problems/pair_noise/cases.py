@@ -73,6 +73,6 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[PairSet]:
-    """Yield pairs, for which all kernels are compiled."""
+    """Yield one set of pairs, for which all kernels are compiled."""
     ids = np.zeros(size, np.int32)
     yield PairSet(ids, ids, 0, 0, None)

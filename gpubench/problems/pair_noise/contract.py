@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Noise:
     """Random numbers for pairs of particles, uniform from -1 to 1.
 
-    values: float32, shape (steps, pairs), one row for each of several successive steps.
+    values: float32, shape (steps, pairs), one row per successive step.
     """
 
     values: Any
@@ -30,7 +30,7 @@ class PairNoise(Algorithm):
     The number depends on both ids, the step and the key, and is symmetric in the ids. One launch
     draws it for each pair in `launches` successive steps; the reported time is per step.
 
-    generator: the name of the bitwise equal reference in `physics.noise.GENERATORS`.
+    generator: the name in `physics.noise.GENERATORS` of the reference, which is bitwise equal.
     """
 
     family: ClassVar[str] = "pair-noise"
@@ -48,7 +48,7 @@ class PairNoise(Algorithm):
         self.prepare()
 
     def load(self, inputs: PairSet) -> None:
-        """Upload ids, int32 (pairs,) each, and the clock of the first step, uint32 (4,)."""
+        """Upload both arrays of ids, int32 (pairs,) each, and the starting clock, uint32 (4,)."""
         self.i, self.j, self.clock = map(self.device.upload, (inputs.i, inputs.j, inputs.clock))
 
     @property

@@ -30,8 +30,8 @@ CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one
 # From least to most ordered.
 ORDERED = {"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"}
 
-# The number of neighbours relative to a uniform distribution: the mean squared density, relative to
-# the squared mean; for clusters it depends on their overlap.
+# The number of neighbours relative to a uniform distribution: the mean of the squared density over
+# the square of its mean; for clusters it depends on their overlap.
 CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
 
 
@@ -58,8 +58,8 @@ class Particles(Recipe):
 
     moved: the number of particles that changed cells; None if none did, or if `destination` is
         "step", since random steps determine the number.
-    moved_fraction: replaces `moved` by a fraction of the particles, in sweeps over their number;
-        the constructor converts it and sets it to None.
+    moved_fraction: `moved` as a fraction of the particles, for sweeps over the number of particles;
+        the constructor converts it to `moved` and sets it to None.
     destination: where particles moved, see inputs.move; None if nothing moved.
     """
 
@@ -128,7 +128,7 @@ class Particles(Recipe):
     def grid(self) -> Grid:
         """A grid with `per_cell` particles per cell on average.
 
-        The box has its corner at the origin; for `symmetric` particles, its centre.
+        The corner of the box is at the origin; for `symmetric` particles, its centre is.
         """
         from gpubench.core.grid import grid_for  # NumPy is slow to import
 
@@ -153,7 +153,7 @@ class Particles(Recipe):
 
     @property
     def neighbours(self) -> int:
-        """The approximate total number of neighbours within a cell's edge."""
+        """The approximate total number of neighbours nearer than one cell edge."""
         ball = 4 / 3 * math.pi * self.per_cell * CROWDING.get(self.distribution, 1)
         return round(self.particles * min(ball, self.particles))
 

@@ -1,4 +1,4 @@
-"""Edge cases of particles: none, one, all at one position, at walls, around block sizes."""
+"""Test inputs of particles: none, one, all at one position, at walls, around block sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PERIODIC: Triple = (True, True, True)
 
 
 def cube(edge: int, periodic: Triple = OPEN) -> Grid:
-    """Return edge^3 unit cells from the origin."""
+    """Return a grid of edge^3 unit cells, with its low corner at the origin."""
     return Grid((edge,) * 3, (0.0,) * 3, (float(edge),) * 3, periodic)
 
 
@@ -31,7 +31,7 @@ def given_positions(grid: Grid, positions: ArrayLike) -> Callable[[], ParticleSe
 
 
 def lattice_points(grid: Grid, per_cell: int = 1, far_walls: bool = True) -> NDArray[np.float32]:
-    """Return a lattice over the box, with per_cell points along each cell edge."""
+    """Return a lattice of per_cell points along each cell edge; on the upper walls if far_walls."""
     axes = [
         np.linspace(low, low + size, n * per_cell + 1)[: None if far_walls else -1]
         for low, size, n in zip(grid.low, grid.size, grid.cells, strict=True)
@@ -138,7 +138,7 @@ def _random() -> list[Case]:
 
 
 def _anywhere(positions: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> ParticleSet:
-    """Make particles at these positions; only the cell edges of their grid matter."""
+    """Make particles at these positions, in an unbounded world of cells with these edges."""
     packed = np.zeros((len(np.asarray(positions)), 4), np.float32)
     packed[:, :3] = positions
     edges = (float(cell[0]), float(cell[1]), float(cell[2]))
@@ -166,7 +166,7 @@ def _along_all_axes(coordinates: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1
 
 
 def _at_the_cutoff(place: float, cell: float) -> ParticleSet:
-    """Draw 300 separate pairs within rounding of the cutoff, all far from the origin.
+    """Draw 300 separate pairs around a coordinate, at distances within rounding of the cutoff.
 
     Such a pair may be listed or not, but both of its particles must agree.
     """
@@ -181,7 +181,7 @@ def _at_the_cutoff(place: float, cell: float) -> ParticleSet:
 
 
 def unbounded_cases() -> list[Case]:
-    """Return unbounded cases at any distance from the origin, up to the range of float32."""
+    """Return cases without a box, at any distance from the origin, up to the range of float32."""
     corners = np.arange(-3, 4, dtype=np.float32)
     centred = Grid((6, 8, 4), (-3.0, -4.0, -2.0), (6.0, 8.0, 4.0))
     last = 2.0**22 + np.array([-1, -0.5, 0, 0.5, 2, 2.0**40])
@@ -246,7 +246,7 @@ def after_moves(start: ParticleSet, moves: int) -> ParticleSet:
 
 
 def particle_cases() -> list[Case]:
-    """Return particles in every arrangement, in open and periodic boxes."""
+    """Return cases of every arrangement of particles, in open and periodic boxes."""
     return [*_few(), *_edges(), *_sizes(), *_shapes(), *_random()]
 
 

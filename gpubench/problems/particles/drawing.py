@@ -20,7 +20,7 @@ WAVES = 0.05
 SPRAY = 0.01
 DISPLACED = 0.01  # fraction of the particles that `nearly-sorted` swaps
 STEP = 0.02  # standard deviation of a simulation step along each axis, in cell edges
-MARGIN = 0.05  # distance from the walls, in cell edges, of particles placed in a cell
+MARGIN = 0.05  # minimum distance of placed particles from the walls of their cell, in cell edges
 
 
 def _uniform(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
@@ -81,7 +81,7 @@ def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArr
 def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> None:
     """Map uniform points of the unit cube to uniform points under a wavy surface, in place.
 
-    unit: float32, shape (particles, 3). mean, amplitude: the surface's mean height and waves.
+    unit: float32, shape (particles, 3). mean: the surface's mean height. amplitude: of its waves.
     """
     height = abs(amplitude)
     unit[:, 2] *= mean
@@ -97,9 +97,9 @@ def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> No
 
 
 def _wave(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return a wave of length and amplitude 1 from two parabolas, the same bits on any machine.
+    """Return a wave of length and amplitude 1, made of two parabolas.
 
-    The last bits of sines differ between processors.
+    Its bits are the same on any machine; the last bits of sines differ between processors.
     """
     about = x - 0.5
     wave: NDArray[np.float32] = 8 * about * (1 - 2 * np.abs(about))

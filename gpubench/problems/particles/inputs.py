@@ -37,7 +37,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 class ParticleSet:
     """Particles in a box.
 
-    positions: float32, shape (particles, 4); the fourth component is unused, and zero here.
+    positions: float32, shape (particles, 4); the fourth component is zero, and unused.
     grid: the cells that algorithms sort the particles into.
     before: the same particles before they moved, or None.
     """
@@ -199,7 +199,7 @@ def move(before: ParticleSet, moved: int | None, destination: str, seed: int = 0
     check_move(before.particles, before.grid, moved, destination)
     if seed < 0:
         raise UserError(f"a seed is a whole number from 0 on, not {seed}")
-    rng = np.random.default_rng((seed, 1))  # another stream than in `make`
+    rng = np.random.default_rng((seed, 1))  # a different stream from that of `make`
     positions = before.positions.copy()
     if moved is None:
         take_step(rng, positions, before.grid)

@@ -18,8 +18,7 @@ from gpubench.problems.particles.inputs import ParticleSet, from_positions
 def read_particles(path: Path, grid: Grid) -> ParticleSet:
     """Return the particles of a `.npy` file, an array of shape (particles, 3) or (particles, 4).
 
-    Raises UserError for any other file, for an empty array, and if `from_positions` refuses the
-    positions.
+    Raises UserError for any other file, an empty array, or positions that `from_positions` refuses.
     """
     array = mapped(path)
     if array.ndim == 2 and len(array) == 0:

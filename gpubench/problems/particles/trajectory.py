@@ -63,8 +63,8 @@ class Frames:
 class _Frame(NamedTuple):
     """A frame of a file.
 
-    cell: the box vectors as columns, (3, 3); None without a box. ids: the particles' ids, if the
-    file has them.
+    cell: the box vectors as columns, (3, 3); None without a box. low, periodic: as in Frames.
+    ids: the particles' ids; None if the file has none.
     """
 
     positions: NDArray[np.floating]

@@ -29,7 +29,7 @@ def matrix_of_lengths(
 ) -> MatrixSet:
     """Draw a matrix whose rows have these lengths.
 
-    column: returns columns, given the number of blocks; by default random, with repeats.
+    column: returns the columns of this many blocks; by default they are random, with repeats.
     """
     rng = np.random.default_rng(seed)
     counts = np.asarray(lengths, np.int64)
@@ -141,7 +141,7 @@ def _spoiled(value: float, where: str) -> MatrixSet:
         diagonal[[0, 289], [1, 2]] = value
     else:
         blocks[[0, -1], [0, 2]] = value
-    # The NaN or infinity is in one block of a pair: not antisymmetric, so not transposed by rows.
+    # If only one block of a pair is NaN or infinity, the matrix is no longer antisymmetric.
     given = replace(made.given, blocks=blocks, diagonal=diagonal)
     return replace(made, given=given, antisymmetric=where == "the diagonal")
 

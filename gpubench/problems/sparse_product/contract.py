@@ -34,12 +34,12 @@ TASKS = {"assemble": "matrices", "product": "products", "transpose": "transposed
 class Assembled:
     """A matrix in the layout of an algorithm.
 
-    lengths: int32, shape (rows,), the number of off-diagonal blocks of each row. start: int64,
-    offsets that the layout needs besides the lengths.
+    lengths: int32, shape (rows,), the number of off-diagonal blocks of each row.
+    start: int64, offsets that the layout needs in addition to the lengths.
     columns: int32, shape (places,), the column of each block.
     blocks, diagonal: float32, shape (places, 4) and (rows, 4), with an undefined last component; if
         `planes`, shape (3, places) and (3, rows).
-    place: place(i, k, start) returns the index of the k-th block of row i; arrays on the host.
+    place: place(i, k, start) returns the index of the k-th block of row i, for arrays on the host.
     """
 
     lengths: Any

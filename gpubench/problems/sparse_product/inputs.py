@@ -47,7 +47,7 @@ class MatrixSet:
 
     particles: the particles that define the matrix, in an open box; the cutoff is the shortest edge
         of their cells. None if the matrix is given.
-    given: on the host, blocks float32, shape (entries, 3); None if particles define the matrix.
+    given: the matrix on the host, with blocks float32, (entries, 3); None if particles define it.
     vector: float32, shape (rows, 4), multiplies the matrix; the fourth component is undefined.
     numbers: float32, shape (rows,), multiplies the transpose.
     antisymmetric: whether B_ji = -B_ij for all off-diagonal blocks.
@@ -81,7 +81,7 @@ class MatrixSet:
 
 
 def of_particles(particles: ParticleSet, seed: int = 0) -> MatrixSet:
-    """Return the matrix of particles, with random vectors, uniform in -1 to 1.
+    """Return the matrix of particles, with random vectors, uniform from -1 to 1.
 
     Raises UserError for a periodic box.
     """
@@ -96,7 +96,7 @@ def of_rows(given: BlockRows, antisymmetric: bool = False, seed: int = 0) -> Mat
 
 
 def _vectors(rows: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    rng = np.random.default_rng((seed, 2))  # another stream than for positions
+    rng = np.random.default_rng((seed, 2))  # a different stream from that of the positions
     vector = np.zeros((rows, 4), np.float32)
     vector[:, :3] = rng.uniform(-1, 1, (rows, 3))
     return vector, rng.uniform(-1, 1, rows).astype(np.float32)

@@ -34,7 +34,7 @@ class SparseProductOracle(Oracle):
     by at most n u times the sum of absolute values (Higham 2002, section 3.1), and a block of
     particles by at most 32 u |d| (|s| + 32 u), where s = 1 - |d|^2.
 
-    which: int64, the checked rows. exact: whether blocks are given, and must be equal bit for bit.
+    which: int64, the checked rows. exact: whether blocks were given, to be kept bit for bit.
     """
 
     def __init__(self, inputs: MatrixSet, exact: bool = False) -> None:
@@ -89,7 +89,7 @@ class SparseProductOracle(Oracle):
         return None
 
     def _product(self) -> tuple[Floats, Floats]:
-        """Return y and its error bound, float64, shape (rows, 1)."""
+        """Return the product y of checked rows and its error bound, float64, shape (rows, 1)."""
         matrix, vector = self.matrix, self.vector.ravel()
         own = self.vector[self.which]
         exact = self._csr(matrix.blocks) @ vector + (matrix.diagonal * own).sum(axis=1)
@@ -101,7 +101,7 @@ class SparseProductOracle(Oracle):
         return exact[:, None], (terms * ROUNDING * size + slack)[:, None]
 
     def _transposed(self) -> tuple[Floats, Floats]:
-        """Return u and its error bound, float64, shape (rows, 3).
+        """Return the transposed product u and its error bound, float64, shape (rows, 3).
 
         If all rows are checked, the matrix is transposed; for a sample, blocks are negated, since
         matrices of particles are antisymmetric.
@@ -218,7 +218,7 @@ def _sample(particles: ParticleSet) -> Ids:
 
 
 def _of_particles(particles: ParticleSet, which: Ids) -> tuple[BlockRows, Floats]:
-    """Return rows of the matrix that inputs.py defines, and the error bound of each block."""
+    """Return some rows of the matrix defined in inputs.py, and the error bound of each block."""
     xyz = particles.positions[:, :3].astype(np.float64)
     cutoff = min(particles.grid.cell_size)
     near = cKDTree(xyz).query_ball_point(xyz[which], cutoff) if len(which) else []

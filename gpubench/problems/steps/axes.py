@@ -79,7 +79,7 @@ class Simulation(Recipe):
 
     @property
     def device_bytes(self) -> int:
-        """The bytes of places, velocities, forces, two arrays of cell ids, and a cell list."""
+        """The bytes of positions, velocities, forces, two arrays of cell ids, and a cell list."""
         # A master's device holds all particles; with slabs, each device holds its share.
         share = self.ranks if self.ranks is not None and self.decomposition == "slab" else 1
         return self.particles * (3 * 16 + 2 * 4 + 4) // share

@@ -13,9 +13,9 @@ from gpubench.problems.steps.axes import Simulation
 class SimulationStart:
     """The start of a simulation; the workload itself draws its particles from the seed.
 
-    workload: its name. skin: margin of its neighbour lists beyond the cutoff; 0 for no lists.
-        time_step: None for the workload's default. ranks, decomposition, setting: see
-        axes.Simulation.
+    workload: the workload's name. time_step: None for the workload's default.
+    skin: the margin of its neighbour lists beyond the cutoff; 0 for no lists.
+    ranks, decomposition, setting: see axes.Simulation.
     """
 
     workload: str

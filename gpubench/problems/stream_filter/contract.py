@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Compacted:
-    """The records that a filter kept, without gaps.
+    """The records that a filter kept, stored without gaps.
 
     records: float32, shape (at least count[0], words); its first count[0] rows are the kept
         records, bit for bit; the rows after them are undefined.

@@ -19,7 +19,7 @@ class Subdivided:
 
     corners: float32, shape (3, at least counts[1], 4): the corners A, B, C; in adaptive answers the
         fourth component is the triangle's level, 0 if it was never split off.
-    counts: int32, shape (3,): unspecified; number of triangles; number beyond capacity.
+    counts: int32, shape (3,): unspecified; the number of triangles; those lost beyond the capacity.
     """
 
     corners: Any
@@ -47,5 +47,5 @@ class Subdivision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the form as the answer: each criterion for finished edges has its own mesh."""
+        """Return the form as the task, since each criterion for finished edges has its own mesh."""
         return form, None

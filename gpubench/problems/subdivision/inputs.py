@@ -19,7 +19,7 @@ Faces = NDArray[np.int64]
 JITTER = 0.05  # maximum relative change of the distance from the centre, or of the tube's radius
 TUBE = 0.4  # radius of a torus's tube; the radius of its ring is 1
 FOCAL_PIXELS, EYE = 1000.0, 3.0
-# By valence of A: which of the ring x0 = B, x1, ..., C around A are stored as AB, AAB, AAC, AC.
+# By valence of A: the indices of AB, AAB, AAC, AC in the ring x0 = B, x1, ..., C around A.
 SLOTS = np.array([[0] * 4] * 3 + [[1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 2, 3], [1, 2, 3, 4]])
 
 
@@ -37,8 +37,8 @@ class LoopMesh:
 
     vertices: float32, shape (n, 3). faces: int64, shape (faces, 3), counter-clockwise.
     depth: number of subdivisions, 1 to 6.
-    view: float32, shape (3, 4), a camera matrix: times (x, y, z, 1) it yields both screen
-        coordinates in pixels, multiplied by the distance along the view, and that distance.
+    view: float32, shape (3, 4), a camera matrix; its product with (x, y, z, 1) is the two screen
+        coordinates in pixels, times the depth, and the depth.
     """
 
     vertices: NDArray[np.float32]

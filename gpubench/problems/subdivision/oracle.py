@@ -17,7 +17,7 @@ from gpubench.problems.subdivision.inputs import Faces, LoopMesh, children_of, e
 
 Floats = NDArray[np.float64]
 ROUNDING = 2.0**-24
-ROUNDINGS = 16  # bound per point and level: sums of six terms, two products, inherited errors
+ROUNDINGS = 16  # per level: bounds the error of sums of six terms, two products, inherited errors
 MOST_CLOSED = 2**20  # maximum triangles of meshes whose edges are compared
 MOST_NEAR = 2**17  # maximum triangles whose distance to the surface is checked
 
@@ -68,7 +68,7 @@ class SubdivisionOracle(Oracle):
     def __init__(self, inputs: LoopMesh, exact: bool = False) -> None:
         points, faces = inputs.vertices.astype(np.float64), inputs.faces
         self.depth = inputs.depth
-        self.euler = len(points) - len(faces) // 2  # each face has three half-edges
+        self.euler = len(points) - len(faces) // 2  # n faces have 3 n / 2 edges
         self.largest = float(np.abs(points).max())
         moves = np.linalg.norm(limit_positions(points, faces) - points, axis=1)
         for _ in range(inputs.depth):
@@ -79,7 +79,7 @@ class SubdivisionOracle(Oracle):
         self.slack = float(moves.max() + np.linalg.norm(first - second, axis=1).max())
 
     def check(self, algorithm: Any) -> str | None:
-        """Check a uniform answer's positions, or an adaptive answer's distance; and closedness."""
+        """Check positions if uniform, else distances from the surface; and that it is closed."""
         answer, download = self.answer_of(algorithm, Subdivided), algorithm.download
         uniform = algorithm.form == "uniform"
         counts, corners = download(answer.counts), download(answer.corners)
@@ -130,7 +130,7 @@ class SubdivisionOracle(Oracle):
 def closed(triangles: NDArray[np.float32], euler: int) -> str | None:
     """Check that each directed edge has exactly one opposite, with bitwise equal ends.
 
-    triangles: float32, shape (n, 3 corners, 3). euler: vertices - edges + triangles.
+    triangles: float32, shape (n, 3 corners, 3). euler: expected vertices - edges + triangles.
     """
     bits = np.ascontiguousarray(triangles.reshape(-1, 3)).view(np.dtype((np.void, 12))).ravel()
     names, corner = np.unique(bits, return_inverse=True)
