@@ -29,9 +29,9 @@ PHASE_STEPS = 20  # steps whose phases are timed
 class WorkloadStep(Algorithm):
     """Steps of a workload over a cell list, queued launch by launch, without the workload's graph.
 
-    workload, algorithm: classes. form, parameters: of the algorithm.
+    workload: the workload's class. algorithm, form, parameters: the cell list's class and variant.
     skin: see Workload. time_step: replaces the workload's time step, unless None.
-    ranks: the number of ranks that share the simulation, which the runner starts; None for one.
+    ranks: the number of ranks that share the simulation (the runner starts them); None for one.
     decomposition: how the ranks divide it, see decomposed/shared.py; None with one rank.
     setting: a parameter of the workload, NAME=VALUE, or None.
     launches: the number of steps in a launch; reported times are per step.
@@ -86,8 +86,8 @@ class WorkloadStep(Algorithm):
     def check(self) -> str | None:
         """Do one step and compare it with a reference step; return None, or the first error.
 
-        It is also an error if launches since the last `poison` did too few steps. After a correct
-        step, the fraction of particles that changed cells is recorded.
+        It is also an error if too few steps were done since the last `poison`. After a correct
+        step, record the fraction of particles that changed cells.
         """
         self.workload.count_steps()
         if (done := self.workload.step - self._begun_at) < self.launches:
@@ -113,7 +113,7 @@ class WorkloadStep(Algorithm):
             self.workload.poison()
 
     def phases_ms(self) -> dict[str, float]:
-        """Time the phases of some steps: medians; means with a skin, since steps then differ.
+        """Return the median time of each phase over some steps; with a skin, as steps differ, the mean.
 
         A picture drawn on the device is reported as `draw`; it is not part of a step.
         """
@@ -134,13 +134,13 @@ class WorkloadStep(Algorithm):
         return self.workload.algorithm.no_graph
 
     def traffic_bytes(self) -> None:
-        """Return None: how often neighbours are read from memory depends on the caches."""
+        """Return None: the number of reads of neighbours from memory depends on the caches."""
 
     def outcome(self) -> dict[str, int | float | str]:
         """Return the number of simulation steps done, including checks and warm-up.
 
-        Also the fraction of particles that changed cells in the last checked step (cells as long as
-        the reach of the forces), and the workload's own outcome.
+        Also return the fraction of particles that changed cells (as long as the reach of the
+        forces) in the last checked step, and the workload's own outcome.
         """
         return {"steps_done": self.workload.step, **self._moved, **self.workload.outcome()}
 

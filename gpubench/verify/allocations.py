@@ -1,4 +1,4 @@
-"""Device memory during checks: filled with garbage, and compared with what is declared."""
+"""During checks, fill device memory with garbage, and compare its size with the declared size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Used as an index, this stays within an array and the ROOM behind it, so nothing crashes.
 INTEGER = 3
-ROOM = 2**20  # items
+ROOM = 2**20  # unused items behind each array
 
 
 class UndeclaredMemory(Exception):
@@ -49,9 +49,9 @@ class Allocations:
 
 @contextmanager
 def soiled_memory(device: Device) -> Iterator[Allocations]:
-    """Fill the arrays of `device.empty` with NaN or small integers, and count their bytes.
+    """Fill the arrays of `device.empty` with NaN or a small integer, and count their bytes.
 
-    Fresh memory is often zero, so an algorithm that relies on zeros would only fail by chance.
+    Fresh memory is often zero: without this, an algorithm that relies on zeros may pass by chance.
     """
     empty, found = device.empty, Allocations()
 

@@ -16,7 +16,7 @@ from gpubench.core.recipe import Inputs
 
 @dataclass(frozen=True)
 class CaseResult:
-    """The outcome of a case: status `ok`, `wrong` or `skipped`; reason is empty for `ok`."""
+    """The outcome of a case. status: `ok`, `wrong` or `skipped`. reason: empty for `ok`."""
 
     name: str
     status: str
@@ -32,8 +32,8 @@ def _oracle(family: str, case: Case) -> Oracle:
 def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> list[CaseResult]:
     """Run the suite of a family.
 
-    make_algorithm: constructs the algorithm, with its conformance_parameters, from the keywords in
-        the input's `made_for`; a case for which it raises NotSupported is skipped.
+    make_algorithm: constructs the algorithm with its conformance_parameters; the keywords are those
+        of the input's `made_for`. A case for which it raises NotSupported is skipped.
     The answer is checked after two launches. Between them it is overwritten with values that no
     correct answer holds, so the second launch must recompute all of it.
     """

@@ -13,7 +13,7 @@ from gpubench.core.case import Case
 from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.verify.conformance import run_case
 
-PIECES = 8  # pieces of a large input that are tried in its place
+PIECES = 8  # maximum pieces of a large input that are tried in its place, for each size
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def smallest_failure(
     """Shrink an input as long as the algorithm stays wrong on it.
 
     Halves of the particles are left out, then quarters, down to single particles (delta debugging:
-    Zeller and Hildebrandt 2002, section 3). make_algorithm: as in run_conformance. most: the
-    maximum number of runs. Returns None if the algorithm is right on the whole input.
+    Zeller and Hildebrandt 2002, section 3). A run on fewer particles that raises or is skipped
+    counts as right. Returns None if the algorithm is right on the whole input.
 
-    If the algorithm raises or is skipped on fewer particles, that counts as right.
+    make_algorithm: as in run_conformance. exact: as in Case. most: the maximum number of runs.
     """
 
     def problem_of(candidate: ParticleSet) -> str | None:
@@ -107,8 +107,8 @@ def smallest_failure_of_a_piece(
 ) -> Smallest | None:
     """Find a piece of a large input on which an algorithm is still wrong, and shrink it.
 
-    Pieces of `particles` particles come first, then larger pieces up to `largest`, in fewer runs:
-    some algorithms use cells, and are wrong, only if there are enough particles.
+    Pieces of `particles` particles are tried first, then larger ones up to `largest`, with fewer
+    runs each: some algorithms use cells, and are wrong, only if there are enough particles.
     Returns None if the algorithm is right on all of the PIECES of each size.
     """
     while particles <= largest:
@@ -124,7 +124,7 @@ def smallest_failure_of_a_piece(
 def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
     """Return pieces of an input, each of `particles` particles from consecutive cells.
 
-    The pieces are spread over the input; an input of at most that size is the only piece.
+    The pieces are spread over the input; an input that has no more particles is the only piece.
     """
     if inputs.particles <= particles:
         return [inputs]
