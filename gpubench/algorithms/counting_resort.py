@@ -68,5 +68,5 @@ class CountingResort(CellListUpdate):
         return self._present
 
     def traffic_bytes(self) -> int:
-        # Per particle: order thrice, cell and rank twice each. Per cell: starts, counts, first.
+        # Per particle: order (3 times), cell (2), rank (2). Per cell: starts, counts, first.
         return 28 * self.particles + 28 * self.grid.count

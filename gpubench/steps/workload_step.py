@@ -113,7 +113,7 @@ class WorkloadStep(Algorithm):
             self.workload.poison()
 
     def phases_ms(self) -> dict[str, float]:
-        """Return the median time of each phase over some steps; with a skin, as steps differ, the mean.
+        """Return each phase's median time over some steps; with a skin, its mean, as steps differ.
 
         A picture drawn on the device is reported as `draw`; it is not part of a step.
         """
