@@ -19,12 +19,12 @@ from gpubench.measure.phases import PhaseTime, phase_times
 from gpubench.measure.progress import progress
 from gpubench.measure.statistics import Summary, summarise
 from gpubench.simulate import checkpoint as checkpoints
+from gpubench.simulate.accounts import WARM_UP_BLOCKS
 from gpubench.workloads.workload import BlowUp, Snapshot, Workload
 
 BLOCK_MS = 300.0  # long enough to hide a block's start-up, short enough for Ctrl-C
 MIN_BLOCKS = 12  # in a short run, for a confidence interval
 MAX_GROWTH = 8  # from one block to the next
-WARM_UP_BLOCKS = 2  # for lazy compilation and graph recording; not counted if others follow
 PHASES_MS = 1000.0  # spent on timing the phases
 MIN_REPEATS, MAX_REPEATS = 5, 50
 
