@@ -115,12 +115,14 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 def by_device(results: Iterable[Results]) -> dict[MeasuredDevice, list[Results]]:
     """Return the results of each device, in their order."""
+    return grouped(results, lambda each: device_of(each.environment))
 
-    def device_of(each: Results) -> MeasuredDevice:
-        machine, device = each.environment["machine"], each.environment["device"]
-        return MeasuredDevice(machine, device["backend"], device["name"], device.get("platform"))
 
-    return grouped(results, device_of)
+def device_of(environment: Mapping[str, Any]) -> MeasuredDevice:
+    """Return the device of an environment."""
+    device = environment["device"]
+    names = (device["backend"], device["name"], device.get("platform"))
+    return MeasuredDevice(environment["machine"], *names)
 
 
 def started(environment: Mapping[str, Any]) -> datetime:

@@ -8,10 +8,10 @@ from typing import Any
 from gpubench.base.numbers import digits, percent
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.coverage import Test, coverage
-from gpubench.evidence.pooling import SHORT_MS, grouped
+from gpubench.evidence.pooling import SHORT_MS, device_of, grouped
 from gpubench.report import formats
 from gpubench.report.cells import overhead_ms
-from gpubench.report.machines import Machine
+from gpubench.report.machines import Machine, when
 from gpubench.report.pages import NOTHING, Item, Page, Section, Table, number, words
 
 _COVERAGE_NOTES = (
@@ -48,7 +48,7 @@ def machines_table(machines: Sequence[Machine]) -> Table:
         machines,
         ("Device", lambda machine: machine.device.name),
         {
-            "Measured": lambda machine: words(machine.dates),
+            "Measured": lambda machine: words(when(machine.environments)),
             "Driver, memory": lambda machine: words(_of(machine.environment["device"])),
             "Host": lambda machine: words(_of(machine.environment["host"])),
             "Libraries": lambda machine: words(_versions(machine.environment["libraries"])),
@@ -86,7 +86,8 @@ def coverage_page(machines: Sequence[Machine]) -> Page:
             inside = f"{sum(test.is_inside for test in own):,} of {len(own):,} times"
             told.append(f"{name}, spread between runs {'' if known else 'not '}known: {inside}")
         if tests:
-            sections.append(Section(title=name, level=2, tables=[_coverage(tests)]))
+            table, measured = _coverage(tests), machine.environments
+            sections.append(Section(title=name, level=2, tables=[table], measured=measured))
     lead = f"How often a later run fell inside a 95 % interval of earlier ones. {'; '.join(told)}."
     return Page("coverage", "Coverage: do the intervals hold?", lead, sections)
 
@@ -120,13 +121,21 @@ def calibration_page(found: Sequence[Calibration]) -> Page:
         f"{each.environment['device']['name']}: {percent(each.verdicts.false_alarms)} false alarms"
         for each in found
     )
-    table = Table.of(
+    title = "Calibration: false alarms and detectable slow-downs"
+    sections = []
+    for device, own in grouped(found, lambda each: device_of(each.environment)).items():
+        table, measured = _calibrations(own), [each.environment for each in own]
+        sections.append(Section(title=device.name, level=2, tables=[table], measured=measured))
+    return Page("calibration", title, f"A code against itself. {alarms}.", sections)
+
+
+def _calibrations(found: Sequence[Calibration]) -> Table:
+    return Table.of(
         "Each calibration",
         found,
-        ("Machine", lambda each: each.environment["device"]["name"]),
+        ("Study", lambda each: each.study),
         {
-            "Study": lambda each: words(each.study),
-            "Begun": lambda each: words(each.started[0][:10]),
+            "Measured": lambda each: words(when([each.environment])),
             "Pairs": lambda each: str(len(each.started)),
             "Comparisons": lambda each: f"{each.verdicts.comparisons:,}",
             "Threshold": lambda each: percent(each.verdicts.threshold),
@@ -137,9 +146,6 @@ def calibration_page(found: Sequence[Calibration]) -> Page:
         },
         [_CALIBRATION_NOTE],
     )
-    title = "Calibration: false alarms and detectable slow-downs"
-    sections = [Section(tables=[table])] if found else []
-    return Page("calibration", title, f"A code against itself. {alarms}.", sections)
 
 
 def _found(each: Calibration) -> str:

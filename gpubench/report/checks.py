@@ -9,6 +9,7 @@ from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding
 from gpubench.report import formats
 from gpubench.report.figures import Chart, Curve, Scale, panel
+from gpubench.report.machines import when
 from gpubench.report.pages import Item, Page, Section, Table, words
 from gpubench.report.vega import draw_all
 
@@ -42,7 +43,8 @@ def _section(index: int, found: CheckResults) -> Section:
         slug=slug,
         style="abreast",
         verdict=said,
-        sentences=more,
+        sentences=[*more, f"Run {when([found.environment])}."],
+        measured=[found.environment],
         tables=[_table(run) for run in found.checks],
         figures=draw_all(charts),
         command=f"gpubench check {found.family}{' --long' if found.size == 'long' else ''}"

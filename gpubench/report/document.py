@@ -11,6 +11,7 @@ from typing import NamedTuple
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
+from gpubench.evidence.pooling import device_of
 from gpubench.report import (
     background,
     checks,
@@ -25,7 +26,7 @@ from gpubench.report import (
     verdict,
 )
 from gpubench.report.cells import grouped
-from gpubench.report.machines import Machine, StudyRun
+from gpubench.report.machines import Machine, StudyRun, when
 from gpubench.report.pages import NOTHING, Page, Row, Section, Table, number, words
 from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
@@ -104,7 +105,7 @@ def build(
         title = f"Studies on {machine.device.name}"
         studied = Section(title=title, level=2, alert=alert, tables=_overview(own, machine.is_cpu))
         shown = [Section(alert=alert), *answers] if answers else []
-        front += _of(machine, machine.dates, [*shown, studied])
+        front += [replace(each, measured=machine.environments) for each in [*shown, studied]]
     studies = []
     for stem, own in told.items():
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
@@ -124,13 +125,19 @@ def build(
     if not (machines or others):
         none = "There are no results to report on. Measure some with gpubench run STUDY."
         front.append(Section(alert=none))
-    return [Page("index", "Which neighbour search?", _LEAD, front), *studies, *others]
+    pages = [Page("index", "Which neighbour search?", _LEAD, front), *studies, *others]
+    return [page._replace(sections=_by_machine(page.sections, machines)) for page in pages]
 
 
-def _of(machine: Machine, dates: str, sections: Sequence[Section]) -> list[Section]:
-    """Mark sections as belonging to one machine."""
-    name = f"{machine.device.name}, {_BACK_ENDS[machine.device.backend]}, {dates}"
-    return [replace(each, machine=name) for each in sections]
+def _by_machine(sections: Sequence[Section], machines: Sequence[Machine]) -> list[Section]:
+    """Set the machine of each section, in the report's order; sections without one come last."""
+    own = grouped((s for s in sections if s.measured), lambda s: device_of(s.measured[0]))
+    found = []
+    for device in dict.fromkeys([*(m.device for m in machines if m.device in own), *own]):
+        dates = when([each for section in own[device] for each in section.measured])
+        name = f"{device.name}, {_BACK_ENDS.get(device.backend, device.backend)}, {dates}"
+        found += [replace(section, machine=name) for section in own[device]]
+    return [*found, *(section for section in sections if not section.measured)]
 
 
 def _answers(run: StudyRun, searches: Searches, on: str, slug: str, page: str) -> list[Section]:
@@ -146,7 +153,8 @@ def _answers(run: StudyRun, searches: Searches, on: str, slug: str, page: str) -
             verdict = f"Take {choice.take}: {choice.risk}"
             section = replace(section, verdict=verdict, tables=[costs], sentences=where)
         shown += [replace(section, figures=[figure])] if figure else []
-    return [*shown, Section(links={f"All maps {run.clock}, {run.dates}": page})] if shown else []
+    link = f"All maps {run.clock}, {when(run.environments)}"
+    return [*shown, Section(links={link: page})] if shown else []
 
 
 def _told(
@@ -171,7 +179,7 @@ def _told(
             each for each in (timing, run.older, several and f"{several}.") if each and run.timed
         ],
         links={
-            f"Measured through {through} {run.dates}": "index.html#machines",
+            f"Measured through {through} {when(run.environments)}": "index.html#machines",
             "How it was timed": "index.html#method",
         },
     )
@@ -194,7 +202,7 @@ def _told(
         Section(title="What the paper says", sentences=published.claim(run)),
         last,
     ]
-    kept = _of(machine, run.dates, [each for each in shown if not each.is_empty])
+    kept = [replace(each, measured=run.environments) for each in shown if not each.is_empty]
     return Told(run, gist, f"{stem}.html#{place}", kept)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,11 +39,12 @@ class StudyRun:
         """The cells with a time."""
         return [cell for cell in self.cells.values() if cell.ok]
 
-    @property
-    def dates(self) -> str:
-        """The days and commits of the measurements shown, formatted like `Machine.dates`."""
+    @cached_property
+    def environments(self) -> list[dict[str, Any]]:
+        """The environments of the measurements shown, without repeats."""
         every = (each for cell in self.cells.values() for each in cell.modes.values())
-        return _dates([cell.ranked.measurement.timings[-1].results for cell in every])
+        found = (cell.ranked.measurement.timings[-1].results for cell in every)
+        return list({id(each): each.environment for each in found}.values())
 
     @cached_property
     def has_graphs(self) -> bool:
@@ -171,9 +172,15 @@ class Machine(NamedTuple):
         return self.runs[-1].environment
 
     @property
-    def dates(self) -> str:
-        """The days and commits of its runs: "on 2025-01-31, commit 0123456", or a range of both."""
-        return _dates(self.runs)
+    def environments(self) -> list[dict[str, Any]]:
+        """The environments of all runs."""
+        return [run.environment for run in self.runs]
+
+    @property
+    def current(self) -> int:
+        """The number of times by this version's code."""
+        cells = (cell for run in self.studies for cell in run.cells.values())
+        return sum(each.ok and not each.is_old for cell in cells for each in cell.modes.values())
 
     @property
     def is_cpu(self) -> bool:
@@ -182,11 +189,14 @@ class Machine(NamedTuple):
 
 
 def machines(results: Sequence[Results]) -> list[Machine]:
-    """Group pooled results by device: GPUs first, the most recently measured first."""
+    """Group pooled results by device, GPUs before CPUs.
+
+    The device with the most times by this version's code is first; ties go to the newest.
+    """
     in_order = sorted(results, key=lambda each: started(each.environment))
     found = [_machine(device, runs) for device, runs in by_device(in_order).items()]
     found.sort(key=lambda machine: started(machine.environment), reverse=True)
-    return sorted(found, key=lambda machine: machine.is_cpu)
+    return sorted(found, key=lambda machine: (machine.is_cpu, -machine.current))
 
 
 def _machine(device: MeasuredDevice, runs: list[Results]) -> Machine:
@@ -232,13 +242,16 @@ def _study_of(name: str, runs: Sequence[Results]) -> Study:
     return Study(name, title, None, None, why, 0, None, (), ())
 
 
-def _dates(runs: Sequence[Results]) -> str:
-    ends = (key(runs, key=lambda run: started(run.environment)).environment for key in (min, max))
+def when(environments: Sequence[Mapping[str, Any]]) -> str:
+    """Write the days and commits: "on 2025-01-31, commit 0123456", or from ... to ...."""
+    dated = sorted((each for each in environments if each["started"]), key=started)
+    if not dated:
+        return "on an unknown day"
     (first, old), (last, new) = (
-        (e["started"][:10], str(e.get("commit") or "unknown")[:7]) for e in ends
+        (e["started"][:10], str(e.get("commit") or "unknown")[:7]) for e in (dated[0], dated[-1])
     )
-    when = f"on {first}" if first == last else f"from {first} to {last}"
-    return f"{when}, {f'commit {new}' if old == new else f'commits {old} to {new}'}"
+    days = f"on {first}" if first == last else f"from {first} to {last}"
+    return f"{days}, {f'commit {new}' if old == new else f'commits {old} to {new}'}"
 
 
 def _fewest_ranks(places: Sequence[InputAxes]) -> list[InputAxes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gpubench.report import formats
 from gpubench.report.vega import FigurePart
@@ -96,13 +96,15 @@ class Photo(NamedTuple):
 class Section:
     """A part of a page, in the order of its fields.
 
-    slug: anchor in the contents, and file name of the picture. machine: pages show one at a time.
-    style: "half" (width) or "abreast" (figures side by side). command: repeats the measurements.
+    slug: anchor in the contents, and file name of the picture. measured: environments of the
+    measurements shown. machine: pages show one at a time. style: "half" (width) or "abreast"
+    (figures side by side). command: repeats the measurements.
     """
 
     title: str = ""
     level: int = 3
     slug: str = ""
+    measured: Sequence[Mapping[str, Any]] = ()
     machine: str = ""
     style: str = ""
     alert: str = ""

@@ -53,7 +53,9 @@ def _cell(
     if subject is None:
         return None
     if published.quantities:
-        return steps.find(run, subject, steps.way_of(published.quantities[column]), size)
+        shared = published.quantities[column]
+        way = steps.Way(shared.ranks or 1, shared.decomposition)
+        return steps.find(run, subject, way, size)
     axes = dict(published.axes) | {published.row_axis: size}
     if not published.algorithms:
         axes[published.column_axis] = published.columns[column]

@@ -29,12 +29,12 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
     names = {"version": __version__, "generator": GENERATOR, "script": vega.SCRIPT}
 
     def fill(page: Page) -> str:
-        said: set[str] = {""}
+        said: set[tuple[str, str]] = set()
 
-        def fresh(note: str) -> bool:
-            """Whether a note has not appeared on this page yet."""
-            known = note in said
-            said.add(note)
+        def fresh(note: str, machine: str) -> bool:
+            """Whether a note has not appeared on this page for this machine yet."""
+            known = not note or (note, machine) in said
+            said.add((note, machine))
             return not known
 
         return template.render(**names, palettes=palettes, page=page, fresh=fresh)

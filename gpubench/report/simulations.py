@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
-
-from msgspec import Meta, Struct
 
 from gpubench.base.errors import UserError
-from gpubench.evidence.bounds import Amount, Count, Line, Ms, Name, Real, Scalar, Size, read
 from gpubench.evidence.declared import legacy
 from gpubench.physics.observables import observed
 from gpubench.report import formats
+from gpubench.report.machines import when
 from gpubench.report.pages import Page, Photo, Section, Table, number
+from gpubench.simulate.accounts import Account, load
 
 _PANEL = "panel.png"
-
-
-class Account(Struct):
-    """The summary of a simulation: setup, speed, and observations with their times."""
-
-    workload: Name
-    particles: Count
-    algorithm: Name
-    form: Name
-    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
-    skin: Size
-    given: dict[Name, Scalar]
-    time_step: Size
-    steps: Amount
-    time: Size
-    device_name: Line
-    particle_steps_per_s: Annotated[dict[str, Size], Meta(min_length=3, max_length=3)] | None
-    phases_mean_ms: dict[Name, Ms]
-    observations: list[dict[Name, Real | None]]
-    figure: Line = ""
-
-    def __post_init__(self) -> None:
-        for index, each in enumerate(self.observations):
-            time = each.get("time")
-            if time is None or time < 0:
-                raise ValueError(f"Expected a time - at `$.observations[{index}].time`")
-        for name, value in self.given.items():
-            if isinstance(value, float) and value.is_integer():
-                self.given[name] = int(value)
+_SPEED = (
+    "Speeds are of the median device time of a step, over blocks of steps of the whole run: graphs"
+    " are replayed where the algorithm allows; frames, observations and checkpoints fall between"
+    " blocks. Studies time steps soon after the start alone."
+)
 
 
 def page(simulations: Sequence[Section]) -> Page:
@@ -61,7 +34,7 @@ def sections(accounts: Iterable[Path]) -> list[Section]:
 
 
 def _section(slug: str, path: Path) -> Section:
-    told = read(path, Account, "an account of a simulation")
+    told = load(path)
     panel = path.with_name(_PANEL)
     png = panel.read_bytes() if panel.exists() else None
     if png is not None and not png.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -82,10 +55,12 @@ def _section(slug: str, path: Path) -> Section:
         title=f"{told.workload}, {formats.count(told.particles)} particles{given}",
         level=2,
         slug=slug,
+        measured=[told.environment],
         verdict=said,
+        notes=[_SPEED],
         sentences=more,
         tables=[seen],
-        command=_command(told),
+        command=told.command,
         picture=None if png is None else Photo(png, shown),
     )
 
@@ -99,16 +74,9 @@ def _sentences(told: Account) -> list[str]:
         median, low, high = (formats.significant(v / 1e6) for v in rate.values())
         said.append(
             f"{median} million particle-steps per second (95 % interval of the median: {low} to"
-            f" {high})."
+            f" {high}), {when([told.environment])}."
         )
+    if times := told.counted_ms:
+        first, last = map(formats.significant, (times[0], times[-1]))
+        said.append(f"A step took {first} ms at first and {last} ms at the end of this run.")
     return said
-
-
-def _command(told: Account) -> str:
-    words = ["gpubench", "simulate", told.workload]
-    for name in ("particles", "steps", "algorithm", "form", "seed"):
-        words += [f"--{name}", str(getattr(told, name))]
-    words += ["--skin", f"{told.skin:g}"] if told.skin else []
-    for name, value in told.given.items():
-        words += ["--parameter", f"{name}={value}"]
-    return shlex.join([*words, "--frames", "DIR"])

@@ -13,7 +13,6 @@ from gpubench.report.axes import AXES
 from gpubench.report.cells import MeasurementRow
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Table, number, words
-from gpubench.studies.study import Quantity
 
 FRAME = (
     "A frame is a step and a picture of it drawn on the device, which is timed by itself after the"
@@ -90,11 +89,6 @@ def pays(run: StudyRun) -> list[str]:
                     f"{way.label}: pay above about {at[0]} particles (95 %: {at[1]} to {at[2]})"
                 )
     return said
-
-
-def way_of(quantity: Quantity) -> Way:
-    """Return the ranks and decomposition of a published column."""
-    return Way(quantity.ranks or 1, quantity.decomposition)
 
 
 def comparison(run: StudyRun) -> Table:

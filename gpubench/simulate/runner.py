@@ -19,12 +19,12 @@ from gpubench.measure.phases import PhaseTime, phase_times
 from gpubench.measure.progress import progress
 from gpubench.measure.statistics import Summary, summarise
 from gpubench.simulate import checkpoint as checkpoints
+from gpubench.simulate.accounts import WARM_UP_BLOCKS
 from gpubench.workloads.workload import BlowUp, Snapshot, Workload
 
 BLOCK_MS = 300.0  # long enough to hide a block's start-up, short enough for Ctrl-C
 MIN_BLOCKS = 12  # minimum number even in a short run, for a confidence interval
 MAX_GROWTH = 8  # maximum growth factor from one block to the next
-WARM_UP_BLOCKS = 2  # compile and record graphs; excluded from timing if more blocks follow
 PHASES_MS = 1000.0  # time spent on timing the phases
 MIN_REPEATS, MAX_REPEATS = 5, 50
 

@@ -15,6 +15,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.paths import repository
 from gpubench.base.version import __version__
 from gpubench.base.writing import Lock, whole_file
+from gpubench.measure.clock import timestamp
 from gpubench.measure.environment import code_hash, commit_of, machine
 from gpubench.simulate.pictures import FrameFolder
 from gpubench.simulate.renderers import AUTO
@@ -182,6 +183,7 @@ def account(workload: Workload, run: Simulated) -> dict[str, Any]:
         "code_hash": code_hash(),
         "commit": commit_of(repository())[0],
         "machine": machine(workload.device.name, workload.device.is_cpu),
+        "ended": timestamp(),
         "workspace_bytes": workload.workspace_bytes,
         "first_step": run.start,
         "steps": run.step,

@@ -29,6 +29,12 @@ function look(page, width, at) {
         tell(`"${text.textContent}" is clipped`);
     }
   }
+  const around = [...page.querySelectorAll("select, p, td, .chart, li")].filter(isShown).map((each) => each.getBoundingClientRect());
+  for (const heading of [...page.querySelectorAll("h2, h3")].filter(isShown)) {
+    const { left, right, top } = heading.getBoundingClientRect();
+    const above = around.filter((box) => box.bottom <= top + 1 && box.left < right && box.right > left);
+    if (Math.min(...above.map((box) => top - box.bottom)) < 12) tell(`"${heading.textContent}" abuts what is above`);
+  }
   if (width > 1000) for (const box of page.querySelectorAll("div:not(.wide) > .scroll"))
     if (box.scrollWidth > box.clientWidth + 1) tell(`the table "${box.ariaLabel}" is clipped`);
 }

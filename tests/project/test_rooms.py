@@ -329,7 +329,6 @@ ALLOWED = {
     "report/rankings.py": "moved",
     "report/scans.py": "decomposition moved ranks time_step workload",
     "report/search_pages.py": "moved particles per_cell skin time_step",
-    "report/simulations.py": "particles",
     "report/spreadsheets.py": "periodic",
     "report/steps.py": "decomposition particles skin time_step workload",
     "report/study_charts.py": "ranks",

@@ -37,7 +37,7 @@ from gpubench.evidence.records import make_record, waits_for
 from gpubench.report import figures, formats, study_charts, tables, vega, verdict
 from gpubench.report import published as published_tables
 from gpubench.report.folder import MANIFEST
-from gpubench.report.machines import machines
+from gpubench.report.machines import machines, when
 from gpubench.studies.study import load_study
 
 BY = ": ms by particles"
@@ -444,8 +444,8 @@ def test_a_study_has_the_days_of_what_it_shows(tmp_path: Path) -> None:
         [record(study="another-study")], started="2001-01-01T00:00:00+00:00", commit="fedcba9876"
     )
     [machine] = machines([newer, older])
-    assert machine.dates == "from 2000-01-02 to 2001-01-01, commits 0123456 to fedcba9"
-    days = {run.study.name: run.dates for run in machine.studies}
+    assert when(machine.environments) == "from 2000-01-02 to 2001-01-01, commits 0123456 to fedcba9"
+    days = {run.study.name: when(run.environments) for run in machine.studies}
     assert days == {
         STUDY: "on 2000-01-02, commit 0123456",
         "another-study": "on 2001-01-01, commit fedcba9",

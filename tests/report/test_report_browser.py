@@ -47,13 +47,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for size in (128000, 1024000)
     ]
     measured = [results([*full_records(), *many, *every_record(), *euler]), cpu_results()]
-    simulation = tmp_path_factory.mktemp("simulation") / "simulation.json"
-    simulation.write_text(json.dumps(account()), encoding="utf-8")
-    Image.new("RGB", (1600, 900), (0, 114, 178)).save(simulation.with_name("panel.png"))
+    simulated = [tmp_path_factory.mktemp("simulation") / "simulation.json" for _ in range(3)]
+    for number, simulation in enumerate(simulated):
+        other = {"machine": "other", "device_name": "Other"} if number == 2 else {}
+        simulation.write_text(json.dumps(account(**other)), encoding="utf-8")
+        Image.new("RGB", (1600, 900), (0, 114, 178)).save(simulation.with_name("panel.png"))
     checks = [found(a_check(PRESSURE, figures=[GROWTH]))]
     name = "a-study/cells: counting-sort reorder, particles=1048576, per_cell=4, uniform, hot"
     calibrated = [calibrations.calibration({name: calibrations.pairs(14, 0.02)})]
-    report.write(measured, out, sort_out([simulation]).simulations, checks, calibrated)
+    report.write(measured, out, sort_out(simulated).simulations, checks, calibrated)
     return out
 
 
@@ -242,6 +244,31 @@ def test_one_machine_is_shown_at_a_time_that_of_the_address_first(
     assert second.startswith("Synthetic CPU, OpenCL, ")
     assert (found["first"], found["second"], found["last"]) == ([first], [second], [first])
     assert found["chosen"] == second
+
+
+def test_contents_and_notes_are_those_of_the_machine_that_is_shown(
+    pages: Path, tmp_path: Path
+) -> None:
+    """On the page of simulations, whose machines have their own, as on all others."""
+    found = told(
+        pages,
+        "simulations.html",
+        1400,
+        """
+        const seen = (what) => [...document.querySelectorAll(what)]
+          .filter((each) => each.getClientRects().length).map((each) => each.textContent);
+        const look = () => [seen("h2").length, seen("nav li").length, seen(".notes").length];
+        told.first = look();
+        const choice = document.querySelector("header select");
+        told.choices = choice.length;
+        choice.selectedIndex = 1;
+        choice.dispatchEvent(new Event("change"));
+        told.second = look();
+        """,
+        tmp_path,
+    )
+    # A list of one is none.
+    assert (found["choices"], found["first"], found["second"]) == (2, [2, 2, 1], [1, 0, 1])
 
 
 # Each look at a page starts a browser: the other pages are built from the same template.

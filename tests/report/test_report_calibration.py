@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import calibrations as made
 import compare_results
 import pytest
@@ -55,7 +57,7 @@ def test_a_row_says_what_was_measured_and_what_came_of_it(written, small):
         rated(small, false_alarms=0.004, cannot_tell=0.25, separate=7, separate_alarms=2,
               comparisons=1000)
     )  # fmt: skip
-    row = "| A GPU | a-study | 2026-01-31 | 14 | 1,000 | 3.2 % | 0.4 % | 25 % | 2 of 7 |"
+    row = "| a-study | on 2026-01-31, commit unknown | 14 | 1,000 | 3.2 % | 0.4 % | 25 % | 2 of 7 |"
     assert row in text
     assert "There are no results" not in text
 
@@ -80,7 +82,9 @@ def test_the_front_page_names_every_device_and_leads_to_the_page(written, small,
     front = (tmp_path / "out" / "index.html").read_text()
     assert "A code against itself. A GPU: 0 % false alarms; A CPU: 50 % false alarms." in front
     assert 'href="calibration.html' in front
-    assert page.count("<tr>") == 3
+    assert re.findall('data-machine="([^"]*)"', page) == [
+        f"{name}, CUDA, on 2026-01-31, commit unknown" for name in ("A GPU", "A CPU")
+    ]
 
 
 def test_calibrations_are_found_among_other_results(small, tmp_path):

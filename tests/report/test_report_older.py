@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+import calibrations as made
 import pytest
-from report_pages import ENVIRONMENT, STUDY, record, results, run_of, write_page
+from check_pages import PRESSURE, a_check, found
+from report_pages import ENVIRONMENT, SIZES, STUDY, record, results, run_of, skipped, write_page
 
 from gpubench import report
 from gpubench.core.version import version_of
@@ -74,16 +77,53 @@ def test_two_gpus_are_never_compared() -> None:
     of_one = [timed(name, TODAY[name], median=1.0) for name in NAMES[1:]]
     of_other = [timed(name, "1.older", median=0.1 * n) for n, name in enumerate(NAMES[1:], 1)]
     other = ENVIRONMENT["device"] | {"name": "Another GPU"}
-    found = machines([
+    shown = machines([
         results(of_one), results(of_other, device=other, started="2001-01-01T00:00:00+00:00")
     ])  # fmt: skip
-    assert [machine.device.name for machine in found] == ["Another GPU", "Synthetic GPU"]
-    for machine, medians in zip(found, ([0.1, 0.2], [1.0, 1.0]), strict=True):
+    assert [machine.device.name for machine in shown] == ["Synthetic GPU", "Another GPU"]
+    for machine, medians in zip(shown, ([1.0, 1.0], [0.1, 0.2]), strict=True):
         ranked = [each.measurement for race in machine.ranked for each in race]
         assert [each.record.median_ms for each in ranked] == medians
         assert all(each.spread == 0 and len(each.timings) == 1 for each in ranked)
         assert not coverage(machine.runs)
-    assert [machine.studies[0].older for machine in found] == [ALL_OLD, ""]
+    assert [machine.studies[0].older for machine in shown] == ["", ALL_OLD]
+
+
+def test_the_machine_with_the_most_times_of_this_code_is_first_on_every_page(
+    tmp_path: Path,
+) -> None:
+    """Of equals, the one measured last; a CPU never."""
+    today = [timed(name, TODAY[name], median=1.0 + n) for n, name in enumerate(NAMES)]
+    old = [timed(name, "1.older", particles=n) for name in NAMES for n in SIZES]
+    gone = [skipped("too large", particles=n, version=TODAY["atomic-list"]) for n in SIZES]
+    given = {
+        "fewest": ([*today[:1], *old, *gone], 9, False),
+        "most": (today, 1, False),
+        "earlier": (today[:2], 2, False),
+        "later": (today[:2], 3, False),
+        "cpu": (today, 8, True),
+    }
+
+    def about(name: str, day: int, is_cpu: bool) -> dict[str, Any]:
+        device = ENVIRONMENT["device"] | {"name": name, "is_cpu": is_cpu}
+        return {"machine": name, "device": device, "started": f"2001-01-0{day}T00:00:00+00:00"}
+
+    measured = [results(own, **about(name, *when)) for name, (own, *when) in given.items()]
+    checked = [
+        found(a_check(PRESSURE), environment=ENVIRONMENT | about(name, 1, False))
+        for name in ("elsewhere", *given)
+    ]
+    name = "a-study/cells: counting-sort order, particles=4096, hot"
+    calibrated = [
+        made.calibration({name: made.pairs(14)}, environment=each.environment) for each in checked
+    ]
+    report.write(measured, tmp_path, [], checked, calibrated)
+    order = ["most", "later", "earlier", "fewest", "cpu"]
+    more = {"index": [], STUDY: [], "checks": ["elsewhere"], "calibration": ["elsewhere"]}
+    for page, others in more.items():
+        html = (tmp_path / f"{page}.html").read_text(encoding="utf-8")
+        shown = dict.fromkeys(re.findall(r'data-machine="([^",]*)', html))
+        assert list(shown) == order + others, page
 
 
 def test_coverage_has_a_page_where_two_runs_timed_the_same(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from io import BytesIO
 
@@ -95,7 +96,7 @@ def test_the_command_is_one(folder, tmp_path):
 
 def test_no_panel_no_rate_no_steps(folder, tmp_path):
     page, text = written(
-        [folder(panel=False, particle_steps_per_s=None, phases_mean_ms={}, observations=[])],
+        [folder(panel=False, particle_steps_per_s=None, blocks=[], observations=[])],
         tmp_path / "out",
     )
     assert "figures/" not in page and "Phases" not in text
@@ -105,7 +106,36 @@ def test_several_in_one_folder(folder, tmp_path):
     folder("a")
     folder("b", workload="dpd-standard")
     page, _ = written([tmp_path], tmp_path / "elsewhere")
-    assert page.count('<section id="simulation-') == 2
+    assert page.count(' id="simulation-') == 2
+
+
+def test_a_speed_has_its_day_and_commit_and_says_how_it_changed(folder, tmp_path):
+    page, text = written([folder()], tmp_path / "out")
+    assert "2,400 to 2,600), on 2000-01-02, commit 0123456." in text
+    assert "A step took 10.0 ms at first and 10.0 ms at the end" in text
+    assert "fall between blocks. Studies time steps soon after the start alone." in page
+    counted = [(1, 9.0), (8, 90.0), (100, 45.6), (50, 33.45)]  # the first two are warm-up
+    blocks = [{"steps": steps, "elapsed_ms": ms} for steps, ms in counted]
+    _, text = written([folder("more", blocks=blocks)], tmp_path / "more-page")
+    assert "A step took 0.456 ms at first and 0.669 ms at the end of this run." in text
+
+
+def test_the_day_of_an_old_account_is_known_of_those_that_ship_alone(folder, tmp_path):
+    _, text = written([folder(ended=None, commit="7d9062cea0")], tmp_path / "shipped")
+    assert "on 2026-11-21, commit 7d9062c." in text
+    _, text = written([folder("other", ended=None)], tmp_path / "unknown")
+    assert "2,600), on an unknown day." in text
+
+
+def test_each_machine_is_named_with_the_days_of_its_simulations(folder, tmp_path):
+    folder("a")
+    folder("b", ended="2000-02-03T04:05:06Z", commit="fedcba9876")
+    folder("c", machine="other", device_name="Other")
+    page, _ = written([tmp_path], tmp_path / "out")
+    assert re.findall('data-machine="([^"]*)" id="simulation-', page) == [
+        *["Some &lt;GPU&gt;, CUDA, from 2000-01-02 to 2000-02-03, commits 0123456 to fedcba9"] * 2,
+        "Other, CUDA, on 2000-01-02, commit 0123456",
+    ]
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"workload": "x"}'])

@@ -1,0 +1,87 @@
+"""Reading the account that a simulation leaves beside its pictures; see `session.account`."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from gpubench.evidence import bounds
+from gpubench.evidence.bounds import Amount, Count, Line, Ms, Name, Real, Scalar, Size
+from gpubench.evidence.declared import legacy
+
+WARM_UP_BLOCKS = 2  # for lazy compilation and graph recording; not counted if others follow
+
+
+class Block(Struct):
+    """Steps that were timed together."""
+
+    steps: Count
+    elapsed_ms: Ms
+
+
+class Account(Struct):
+    """What was simulated, how fast, and what was observed at which time.
+
+    ended: when the run did; None in accounts of before 0.2.
+    """
+
+    workload: Name
+    particles: Count
+    algorithm: Name
+    form: Name
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    skin: Size
+    given: dict[Name, Scalar]
+    time_step: Size
+    steps: Amount
+    time: Size
+    device: Line
+    device_name: Line
+    machine: Name
+    commit: Line | None
+    particle_steps_per_s: Annotated[dict[str, Size], Meta(min_length=3, max_length=3)] | None
+    observations: list[dict[Name, Real | None]]
+    blocks: list[Block] = []
+    ended: Annotated[datetime, Meta(tz=True)] | None = None
+    figure: Line = ""
+
+    def __post_init__(self) -> None:
+        for name, value in self.given.items():
+            if isinstance(value, float) and value.is_integer():
+                self.given[name] = int(value)
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Where and when it was simulated, as results tell it; `started` is empty if unknown."""
+        device = {"backend": self.device.partition(":")[0], "name": self.device_name}
+        ended = self.ended or legacy()["ended"].get((self.commit or "")[:7])
+        started = "" if ended is None else ended.isoformat()
+        return {
+            "machine": self.machine, "device": device, "commit": self.commit, "started": started,
+        }  # fmt: skip
+
+    @property
+    def counted_ms(self) -> list[float]:
+        """The time of a step in each block that counts, in milliseconds."""
+        counted = self.blocks[WARM_UP_BLOCKS:] or self.blocks[-1:]
+        return [block.elapsed_ms / block.steps for block in counted]
+
+    @property
+    def command(self) -> str:
+        """The command that simulates it again."""
+        words = ["gpubench", "simulate", self.workload]
+        for name in ("particles", "steps", "algorithm", "form", "seed"):
+            words += [f"--{name}", str(getattr(self, name))]
+        words += ["--skin", f"{self.skin:g}"] if self.skin else []
+        for name, value in self.given.items():
+            words += ["--parameter", f"{name}={value}"]
+        return shlex.join([*words, "--frames", "DIR"])
+
+
+def load(path: Path) -> Account:
+    """Read an account; raises UserError where the file is missing or none."""
+    return bounds.read(path, Account, "an account of a simulation")
