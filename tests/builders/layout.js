@@ -11,17 +11,17 @@ const isShown = (element) => element.getClientRects().length > 0;
 const undrawn = (page) =>
   [...page.querySelectorAll(".chart:not([data-drawn])")].filter(isShown).length;
 
-function look(page, width, at) {
+function look(page, width, at, part = page.body) {
   const tell = (what) => faults.add(`${at} at ${width}: ${what}`);
   looked.states += 1;
   const over = page.documentElement.scrollWidth - width;
   if (over > 0) tell(`the page is ${over} pixels too wide`);
-  for (const element of page.querySelectorAll("body *")) {
+  for (const element of part.querySelectorAll("*")) {
     if (element.closest(".scroll, pre, svg") || !isShown(element)) continue;
     const { left, right } = element.getBoundingClientRect();
     if (right > width + 1 || left < -1) tell(`${element.tagName}.${element.className} sticks out`);
   }
-  for (const svg of page.querySelectorAll(".chart svg")) {
+  for (const svg of part.querySelectorAll(".chart svg")) {
     const box = svg.getBoundingClientRect();
     for (const text of svg.querySelectorAll(".role-axis text, .role-legend text")) {
       const own = text.getBoundingClientRect();
@@ -29,13 +29,14 @@ function look(page, width, at) {
         tell(`"${text.textContent}" is clipped`);
     }
   }
-  const around = [...page.querySelectorAll("select, p, td, .chart, li")].filter(isShown).map((each) => each.getBoundingClientRect());
-  for (const heading of [...page.querySelectorAll("h2, h3")].filter(isShown)) {
+  const headings = [...part.querySelectorAll("h2, h3")].filter(isShown);
+  const around = !headings.length ? [] : [...page.querySelectorAll("select, p, td, .chart, li")].filter(isShown).map((each) => each.getBoundingClientRect());
+  for (const heading of headings) {
     const { left, right, top } = heading.getBoundingClientRect();
     const above = around.filter((box) => box.bottom <= top + 1 && box.left < right && box.right > left);
     if (Math.min(...above.map((box) => top - box.bottom)) < 12) tell(`"${heading.textContent}" abuts what is above`);
   }
-  if (width > 1000) for (const box of page.querySelectorAll("div:not(.wide) > .scroll"))
+  if (width > 1000) for (const box of part.querySelectorAll("div:not(.wide) > .scroll"))
     if (box.scrollWidth > box.clientWidth + 1) tell(`the table "${box.ariaLabel}" is clipped`);
 }
 
@@ -64,7 +65,7 @@ async function visit(name, width) {
         select.selectedIndex = option.index;
         for (const kind of ["input", "change"]) select.dispatchEvent(new Event(kind, { bubbles: true }));
         await wait(20);
-        look(page, width, `${state}, ${option.text}`);
+        look(page, width, `${state}, ${option.text}`, select.closest("figure"));
       }
     }
   }

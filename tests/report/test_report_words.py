@@ -69,21 +69,26 @@ def machines(html: str) -> int:
     return html.count("#method")
 
 
-@pytest.fixture(scope="module")
-def shipped(shipped_results: list[Results], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write the report on all results that came along."""
+@pytest.mark.long
+def test_pages_on_all_shipped_results(shipped_results: list[Results], tmp_path: Path) -> None:
+    """One test, so that the report is drawn once: two workers would draw it twice."""
     root = paths.repository()
     if root is None:
         pytest.skip("needs a checkout")
     found = sort_out([root / "results" / name for name in BESIDE])
-    out = tmp_path_factory.mktemp("shipped")
+    out = tmp_path / "shipped"
     report.write(shipped_results, out, found.simulations, found.checks, found.calibrations)
-    return out
+    pages = {path.name: path.read_text(encoding="utf-8") for path in out.glob("*.html")}
+    are_short(pages)
+    answers_for_the_gpu_first(pages["index.html"])
+    assert (out / "gpubench.js").stat().st_size < 1_000_000
+    if CHROMIUM is None:
+        pytest.skip(needs.reason("Chromium"))
+    fits = layout(out, sorted(pages), (390, 1400), tmp_path)
+    assert fits["faults"] == [] and fits["pages"] == 2 * len(pages)
 
 
-@pytest.mark.long
-def test_pages_on_all_shipped_results_are_short(shipped: Path) -> None:
-    pages = {path.name: path.read_text(encoding="utf-8") for path in shipped.glob("*.html")}
+def are_short(pages: dict[str, str]) -> None:
     counted = {name: Words(of_one_machine(html)) for name, html in pages.items()}
     assert counted["index.html"].all <= FRONT
     assert {n: w.all for n, w in counted.items() if w.all > MOST} == {}
@@ -92,19 +97,7 @@ def test_pages_on_all_shipped_results_are_short(shipped: Path) -> None:
     assert {name: size for name, size in sizes.items() if size > MOST_BYTES} == {}
 
 
-@pytest.mark.long
-def test_the_front_page_answers_for_the_gpu_first(shipped: Path) -> None:
-    html = (shipped / "index.html").read_text(encoding="utf-8")
+def answers_for_the_gpu_first(html: str) -> None:
     answers = html.partition("<h2>Studies")[0]
     assert answers.count('class="half"') == answers.count('<p class="verdict">Take ') == 2
     assert "CPU times" not in answers
-    assert (shipped / "gpubench.js").stat().st_size < 1_000_000
-
-
-@pytest.mark.long
-@pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason=needs.reason("Chromium"))
-def test_pages_on_all_shipped_results_fit_both_widths(shipped: Path, tmp_path: Path) -> None:
-    names = sorted(path.name for path in shipped.glob("*.html"))
-    found = layout(shipped, names, (390, 1400), tmp_path)
-    assert found["faults"] == [] and found["pages"] == 2 * len(names)
