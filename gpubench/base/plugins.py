@@ -33,8 +33,8 @@ class Addition:
 
     name: its name in results, taken from the entry point, file or folder.
     modules: the modules to search for algorithms; their kernels are in the same folders.
-    folder: the folder of its sources. is_whole: whether everything below that folder is part of
-        it, or only the files directly in the folder.
+    folder: the folder of its sources. is_whole: True if it includes everything below that folder,
+        False if only the files directly in it.
     """
 
     name: str
@@ -123,7 +123,7 @@ def _given() -> list[str]:
 
 
 def _new(addition: Addition, found: list[Addition]) -> list[Addition]:
-    """Return the addition without already known modules; empty if none is left."""
+    """Return the addition without modules found before, in a list; empty if none is left."""
     known = {_file(module) for earlier in found for module in earlier.modules}
     modules = tuple(module for module in addition.modules if _file(module) not in known)
     if not modules:

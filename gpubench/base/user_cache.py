@@ -80,7 +80,7 @@ def kept(path: Path | None, make: Callable[[], bytes]) -> bytes:
 def machine_code(file: str, what: object, compiled: Callable[[], bytes]) -> bytes:
     """Return the machine code of a kernel file: from the cache, or compiled and cached.
 
-    what: everything that the code depends on, with its sources as a `sources_digest`.
+    what: everything that the code depends on; of its sources, the `sources_digest`.
     """
     folder = usable_cache()
     key = hashlib.sha256(repr(what).encode()).hexdigest()[:16]

@@ -60,7 +60,7 @@ def _opencl() -> Any:
 
 
 def _vendors(cache_folder: Path, runtimes: Mapping[str, bytes]) -> Path | None:
-    """Return a folder with these files; None if it cannot be written.
+    """Return a folder with these files, made if missing; None if it cannot be written.
 
     All processes share it: its name is a hash of its content, and it is never removed.
     """
@@ -149,7 +149,7 @@ def open_opencl(which: str = "") -> OpenCLDevice:
 
 
 def _why_not_compiled(error: Exception) -> Exception:
-    """Return a CompileError that starts with the compiler's first error, else the same error."""
+    """Return a CompileError that starts with the compiler's first error, or `error` if none."""
     first = re.search(r"^.*\berror:.*$", str(error), re.MULTILINE)
     if first is None:
         return error
