@@ -22,8 +22,8 @@ from scipy.stats import binom, kendalltau, theilslopes
 CHANCE = 1e-3
 WORTH_SAYING = 0.02
 LEAST_HUMP = 0.15  # minimum fraction of the samples in each of two modes
-# Fraction of samples in the valley, the middle half of the interval between the clusters' medians.
-# It is about a quarter for a normal or uniform distribution; much less means bimodal.
+# The valley is the middle half of the interval between the medians of the two clusters. It holds
+# about a quarter of normally or uniformly distributed samples; far fewer than this: bimodal.
 SHARE_IN_VALLEY = 0.2
 
 
