@@ -186,7 +186,7 @@ class Plan(PairKernels):
         self._read = query.arrays(cells, self._placed)
 
     def require_sound(self) -> int:
-        """Wait; return the pairs of the last search or, with a capacity, the most since the last call.
+        """Wait; return the pairs of the last search; with a capacity, the most since the last call.
 
         Raises UserError for a position that is not finite or not in the box.
         """
