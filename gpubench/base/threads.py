@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEW_KEYS = 2**18  # up to this number, a single thread sorts them
+FEW_KEYS = 2**18  # up to this number of keys are sorted by a single thread
 ROWS = 2**16  # rows per part; with a few columns, a part stays in a core's cache
 
 
