@@ -228,8 +228,8 @@ def edges_of(box: NDArray[np.float64]) -> tuple[float, float, float] | None:
 def hash_buckets(coordinates: NDArray[np.int32], buckets: int) -> NDArray[np.int32]:
     """Return the bucket of each cell, int32, shape (cells,) (silva2012, Algorithm 1).
 
-    coordinates: int32, shape (cells, 3). If the hash depends on the bounds of the particles, they
-    are relative to the lowest coordinate along each axis.
+    coordinates: int32, shape (cells, 3); relative to the lowest ones along each axis if the hash
+    depends on the bounds of the particles.
     """
     products = coordinates.astype(np.uint32) * np.array(HASH_PRIMES, np.uint32)
     hashes: NDArray[np.uint32] = np.bitwise_xor.reduce(products, axis=1)

@@ -51,7 +51,7 @@ class Problem:
         return self._cases(self.suite)
 
     def large_cases(self) -> Sequence[Case]:
-        """Return inputs larger than 2^24, above which float32 skips integers; for GPUs."""
+        """Return inputs larger than 2^24, above which float32 skips integers; for tests on GPUs."""
         return self._cases(self.large_suite)
 
     def samples(self, algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
