@@ -100,7 +100,7 @@ class Device(AbstractContextManager["Device"], ABC):
     def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
         """Return a cheaper way to queue the launches of `work`, or `work` itself.
 
-        work: takes `arrays` one-dimensional arrays, and always launches the same kernels.
+        work: takes one-dimensional arrays, `arrays` in number; always launches the same kernels.
         """
         return work
 

@@ -88,7 +88,7 @@ def _devices() -> list[Any]:
     try:
         platforms = cl.get_platforms()
     except cl.LogicError:
-        platforms = []  # raised by the loader if no runtime is installed
+        platforms = []  # the loader raises this error if no runtime is installed
     found = [device for platform in platforms for device in platform.get_devices()]
     return sorted(found, key=lambda device: not device.type & cl.device_type.GPU)
 
