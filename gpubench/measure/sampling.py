@@ -63,7 +63,7 @@ class Sampled:
 
     samples_ms: time per launch, averaged over a batch, for each sample; 6 significant digits.
     batch: launches per sample.
-    summary: of samples_ms; None if the device was throttled throughout.
+    summary: median and interval of samples_ms; None if the device was throttled throughout.
     throttled_ms: samples taken while the device was throttled, which are ignored.
     throttled_by: the reasons for throttling, in words.
     remarks: unusual features of the samples, in words: drift, bimodal.
@@ -312,7 +312,7 @@ class Run:
             work()
 
     def end_block(self, throttled_by: Sequence[str], state: dict[str, Any] | None) -> None:
-        """Record the device's state after a block of samples; mark them if it was throttled."""
+        """Record the device's state after a block; mark its samples if the device was throttled."""
         self.states.append(state)
         if throttled_by:
             self.throttled_by.update(throttled_by)
@@ -387,7 +387,7 @@ class Run:
         ]
 
     def _set_batch(self, least: int) -> None:
-        """Set the batch to `least` calls, rounded up to a multiple of `grain` and of all works.
+        """Set the batch to `least` calls, rounded up to a multiple of `grain` and len(works).
 
         A cold sample always has one call; successive samples cycle through the works.
         """
