@@ -33,7 +33,7 @@ KINDS = (
 
 
 class Layout:
-    """Several arrays in one allocation of `bytes`; `places`: offset, shape and type of each."""
+    """Several arrays in one allocation. bytes: its size. places: offset, shape, type of each."""
 
     def __init__(self, *sizes: tuple[int, str]) -> None:
         self.bytes = 0

@@ -149,7 +149,7 @@ class Found(Fixed):
         return self.arrays.device is arrays.device and is_alike
 
     def at(self, positions: Any, given: Any) -> Found:
-        """Return the same list with new positions, given as a kernel argument."""
+        """Return the same list with new positions. given: the user's own array of them."""
         return Found(self.arrays, self.plan, self.rows, positions, self._pairs, given)
 
     @uncompiled

@@ -186,9 +186,10 @@ class Plan(PairKernels):
         self._read = query.arrays(cells, self._placed)
 
     def require_sound(self) -> int:
-        """Wait; return the pairs of the last search; with a capacity, the most since the last call.
+        """Wait, and return the number of pairs of the last search.
 
-        Raises UserError for a position that is not finite or not in the box.
+        With a capacity, return the maximum of all searches since the last call instead. Raises
+        UserError for a position that is not finite or not in the box.
         """
         status: list[int] = self._device.download(self.status).tolist()
         not_finite, outside, most = status

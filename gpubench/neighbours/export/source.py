@@ -17,7 +17,7 @@ def resolved(text: str, constants: Constants) -> str:
     Names that are not in `constants` count as undefined.
     """
     kept: list[str] = []
-    holds: list[bool] = []  # of each open condition
+    holds: list[bool] = []  # for each open condition, whether lines are kept
     for line in text.splitlines():
         directive = _DIRECTIVE.match(line)
         word, condition = directive.groups() if directive else ("", "")
