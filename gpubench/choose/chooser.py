@@ -60,7 +60,7 @@ class Answer:
 
     files: the evidence. best: the fastest subject by interpolation. margins: those of the other
     candidates, fastest first. barred: subjects without a right answer nearby that may be faster.
-    reason: why there is no best, or only evidence for another box. command: measures this input.
+    reason: why there is no best, or only evidence for another box. command: to measure this input.
     won: number of nearest inputs on which the best was fastest. changes: None if not searched for.
     """
 

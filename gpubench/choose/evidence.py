@@ -227,7 +227,7 @@ def _work(each: Measurement) -> tuple[Hashable, ...]:
 
 
 def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple[Table, str]]:
-    """Return by task: its table (rebuilds count as `update`), and the caller its times apply to."""
+    """Return for each task its table (rebuilds count as `update`) and the caller it applies to."""
     of_tasks = grouped(measured, lambda each: _task(each.record))
     found: dict[str, tuple[Table, str]] = {}
     order = (NOT_MEASURED, *reversed(STATUSES))  # records of later statuses override earlier ones

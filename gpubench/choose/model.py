@@ -87,7 +87,7 @@ class Margin(NamedTuple):
 class Risk(NamedTuple):
     """The time a choice may lose, as a fraction of the fastest time; docs/choosing.md has the rule.
 
-    worst: if each ratio is at the low end of its interval. Both are infinite if a ratio may be 0.
+    worst: loss if each ratio is at the low end of its interval. Both are infinite if one may be 0.
     """
 
     expected: float

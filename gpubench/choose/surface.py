@@ -71,9 +71,9 @@ def corners(
     Returns indices and weights, both of shape (cases, m, axes + 1). Weights are 0 for unused
     corners, and for query points outside the convex hull.
 
-    The height of a point is its squared distance from the query. The Delaunay simplex is the convex
-    combination that gives the query with the least height, by the simplex method for all queries at
-    once. (SciPy's implementation takes half a second to import.)
+    The height of a point is its squared distance from the query. The corners of the simplex are the
+    points of which the query is the convex combination of least height; the simplex method finds
+    them for all queries at once. (SciPy's implementation takes half a second to import.)
     """
     cases, (m, axes), n = len(exist), at.shape, len(points)
     far = np.vstack([np.eye(axes), np.full(axes, -1.0)])

@@ -34,8 +34,8 @@ class Validation(NamedTuple):
     held_out: inputs with advice. beyond: number of inputs at the edge, without advice. favourite:
     the best single choice: the subject with the least mean loss among those right on the largest
     number of held-out inputs. favourite_loss: its loss. gain: mean fraction of the favourite's time
-    that the choice saves, over inputs where the two differ. failures, others: number of held-out
-    inputs on which the choice was not right or not measured; on which it was not the favourite.
+    that the choice saves, over inputs where the two differ. failures: number of held-out inputs on
+    which the choice has no time. others: number on which the choice was not the favourite.
     """
 
     task: str
