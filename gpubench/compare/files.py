@@ -73,8 +73,8 @@ class LeftOut(NamedTuple):
 class Matched(NamedTuple):
     """The cells that two sides have in common.
 
-    faults: cells that are wrong or failed in head or base. left_out: other cells without times on
-    both sides. differences: reasons not to compare. environment: machine and code, in words.
+    faults: cells that are wrong or failed in head or base. left_out: other cells that lack times on
+    a side. differences: reasons not to compare. environment: machine and code, in words.
     """
 
     cells: Sequence[ComparedTimes]

@@ -87,7 +87,7 @@ def compare_files(
     """Judge results files.
 
     The machine's calibrations supply missing spreads: between processes and, from calibrations that
-    lasted as long, between whole runs. Raises UserError for files without results or incomparable.
+    lasted as long, between whole runs. Raises UserError without results, or if not comparable.
     """
     ours, theirs = (
         files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))

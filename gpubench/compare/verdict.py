@@ -298,8 +298,8 @@ def _estimate(
 ) -> tuple[RestsOn | None, float, float | None]:
     """Return the source of the log ratio's interval, its centre, and its half width.
 
-    base, head: logarithms of process medians. spread, offset: calibrated standard deviations:
-    between processes, used if there are too few; of the offset of a whole side.
+    base, head: logarithms of process medians. spread: calibrated standard deviation between
+    processes, used if there are too few. offset: that of the offset of a whole side.
     """
     fewer = min(len(base), len(head))
     quantile = float(norm.isf(alpha / 2))
@@ -351,7 +351,7 @@ def _centre_ms(own: Floats, other: Floats, paired: bool) -> float:
 
 
 def _between(base: Floats, head: Floats, paired: bool) -> float | None:
-    """Return the standard deviation of log ratios of pairs or, if unpaired, pooled log medians."""
+    """Return the standard deviation of pairs' log ratios; if unpaired, of log medians (pooled)."""
     sides: Sequence[Floats] = (head - base,) if paired else (base, head)
     squares = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
     freedom = sum(len(side) - 1 for side in sides)
