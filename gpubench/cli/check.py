@@ -39,7 +39,7 @@ class OwnParticles:
 
     @property
     def are_given(self) -> bool:
-        """Whether any of these options was given."""
+        """Whether --positions, --box or --cell-size was given."""
         return (self.positions, self.box, self.cell_size) != (None, None, None)
 
     def read(self) -> ParticleSet | None:
