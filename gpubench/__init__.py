@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpubench.neighbours.tune import tune as tune
 
 
-# What imports all algorithms, so only when it is used.
+# Imported only on use, since these modules import all algorithms.
 _LATER = {
     "tune": "gpubench.neighbours.tune",
     "NeighbourList": "gpubench.neighbours.search",
@@ -25,10 +25,10 @@ _LATER = {
 
 
 def load(*paths: str | Path) -> pd.DataFrame:
-    """Return what results files hold, and those in folders, as a data frame.
+    """Return the measurements in results files, and in folders of them, as a data frame.
 
-    A row is a measurement; `gpubench.evidence.frame.frame` says what the columns are. Times are in
-    milliseconds. Raises UserError for what cannot be read, and where there is no results file.
+    A row is a measurement; `gpubench.evidence.frame.frame` describes the columns. Times are in
+    milliseconds. Raises UserError if a file cannot be read, or if there is no results file.
     """
     from gpubench.evidence import frame  # pandas is slow to import
 

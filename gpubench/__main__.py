@@ -4,7 +4,7 @@ import signal
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C waits until `start` can answer it."""
+    """Run the command line; Ctrl-C is held back until `start` can handle it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     from gpubench.cli.start import start
 

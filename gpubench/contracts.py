@@ -1,6 +1,6 @@
-"""What modules outside the package import: contracts of problems, workloads, primitives of kernels.
+"""The names that plug-ins import: contracts of problems, workloads, primitives of kernels.
 
-The one public path; where these names are defined may change.
+Import them from here only: the modules that define them may change.
 """
 
 from gpubench.base.errors import NotSupported, UserError

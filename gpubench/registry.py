@@ -1,7 +1,7 @@
-"""Find algorithms, workloads and studies by scanning their folders; refuse collisions.
+"""Find algorithms, workloads and studies by scanning their folders; reject duplicate names.
 
-A new one needs only its file: there is no other list. Modules added from outside the package are
-scanned likewise.
+To add one, add its file: there is no list to extend. Modules added from outside the package are
+scanned too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class RegistryError(UserError):
-    """A name is used twice, or is unusable in scripts: an error of the module's author."""
+    """A name is used twice, or is unusable in scripts: the module's author must change it."""
 
 
 def add(given: Iterable[Path]) -> None:
@@ -103,10 +103,10 @@ def require_known(kind: str, name: str, known: Collection[str], way_out: str = "
 def named_classes(
     packages: Iterable[str], base: type, others: Iterable[ModuleType] = ()
 ) -> dict[str, type[Any]]:
-    """Return the concrete subclasses of `base` with a `name` in the modules of packages.
+    """Return the concrete subclasses of `base` with a `name`, from all modules of the packages.
 
     others: further modules. Modules whose name starts with an underscore are not imported. Raises
-    RegistryError for two classes with one name and for a bad name; exceptions of an imported module
+    RegistryError if two classes share a name or a name is bad; exceptions of an imported module
     propagate.
     """
     found: dict[str, type[Any]] = {}
@@ -133,7 +133,7 @@ def _added_modules() -> list[ModuleType]:
 
 
 def classes_in(module: ModuleType, base: type) -> Iterator[type[Any]]:
-    """Yield the concrete subclasses of `base` with a `name` that a module itself defines."""
+    """Yield the concrete subclasses of `base` with a `name`, if the module itself defines them."""
     classes: list[tuple[str, type[Any]]] = inspect.getmembers(module, inspect.isclass)
     for _, cls in classes:
         defined_here = cls.__module__ == module.__name__
@@ -159,7 +159,7 @@ def study_names(folder: Path) -> list[str]:
 
 
 def study_name(file: Path) -> str:
-    """Return the name of the study in a file; raise RegistryError for a bad one."""
+    """Return the name of the study in a file; raise RegistryError for a bad name."""
     _require_name(file.stem, str(file))
     return file.stem
 

@@ -13,7 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 
 
 def command(
@@ -24,7 +24,7 @@ def command(
     The process is killed when the thread that starts it ends. It searches for imports as any
     Python process does (PYTHONPATH, installed packages), except for this package, see `is_ours`.
 
-    is_ours: whether the child uses this copy of the package, or the one that its Python finds.
+    is_ours: True to use this copy of the package, False to use the one that its Python finds.
     """
     package = str(Path(__file__).parents[2]) if is_ours else ""
     return [python, "-P", __file__, str(os.getpid()), package, module, *arguments]

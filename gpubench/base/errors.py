@@ -18,4 +18,4 @@ class OutOfMemory(UserError):
 
 
 class CompileError(Exception):
-    """A kernel does not compile: the first line is the compiler's first error, then its log."""
+    """A kernel does not compile: the message is the compiler's first error, then its log."""

@@ -21,7 +21,7 @@ def hint(extra: str) -> str:
 
 
 def require(extra: str, what: str) -> None:
-    """Raise UserError in one line if a module of an extra is missing.
+    """Raise a one-line UserError if a module of an extra is missing.
 
     extra: a key of MODULES. what: the command that needs it, e.g. "gpubench report".
     """

@@ -35,7 +35,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def digits(value: float, count: int = 3) -> str:
-    """Format a number with `count` significant digits, including zeros, without exponent."""
+    """Format a number with `count` significant digits, keeping trailing zeros, without exponent."""
     if not math.isfinite(value):
         return "?"
     rounded = float(f"{value:.{count - 1}e}")

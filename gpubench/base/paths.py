@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def kernel_folder() -> Path:
-    """Return the folder of kernel sources: inside an installed package, or beside a checkout's."""
+    """Return the folder of kernel sources: in an installed package, or beside it in a checkout."""
     installed = PACKAGE / "kernels"
     return installed if installed.is_dir() else PACKAGE.parent / "kernels"
 

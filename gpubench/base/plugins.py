@@ -33,8 +33,8 @@ class Addition:
 
     name: its name in results, taken from the entry point, file or folder.
     modules: the modules to search for algorithms; their kernels are in the same folders.
-    folder: the folder of its sources. is_whole: whether everything below that folder is part of
-        it, or only the files directly in the folder.
+    folder: the folder of its sources. is_whole: True if it includes everything below that folder,
+        False if only the files directly in it.
     """
 
     name: str
@@ -86,7 +86,7 @@ def additions() -> tuple[Addition, ...]:
 
 
 def moved(repository: Path, checkout: Path) -> str:
-    """Return GPUBENCH_ADD for another checkout of a repository.
+    """Return the value of GPUBENCH_ADD for another checkout of a repository.
 
     Paths inside the repository are replaced by those of the checkout, so that another commit is
     measured with its own kernels; paths that the checkout lacks are omitted.
@@ -123,7 +123,7 @@ def _given() -> list[str]:
 
 
 def _new(addition: Addition, found: list[Addition]) -> list[Addition]:
-    """Return the addition without already known modules; empty if none is left."""
+    """Return a list of the addition without modules found before; empty if no module is left."""
     known = {_file(module) for earlier in found for module in earlier.modules}
     modules = tuple(module for module in addition.modules if _file(module) not in known)
     if not modules:

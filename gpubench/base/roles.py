@@ -7,7 +7,7 @@ from functools import cache
 
 from gpubench.base.paths import PACKAGE
 
-# Commands with a default study; `spread` is the study of run-to-run variation.
+# Commands with a default study, and `spread`, the role of the study of run-to-run variation.
 ROLES = ("choose", "choose-sort", "compare", "spread")
 
 

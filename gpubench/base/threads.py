@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEW_KEYS = 2**18  # sorted by a single thread
-ROWS = 2**16  # per part: with a few columns, a part stays in a core's cache
+FEW_KEYS = 2**18  # up to this number of keys are sorted by a single thread
+ROWS = 2**16  # rows per part; with a few columns, a part stays in a core's cache
 
 
 def each(items: Sequence[Item], work: Callable[[Item], Result]) -> list[Result]:
@@ -32,7 +32,7 @@ def between(edges: Sequence[int], work: Callable[[int, int], Result]) -> list[Re
 
 
 def over(rows: int, work: Callable[[int, int], Result]) -> list[Result]:
-    """Call `work` with the first and the end row of each part of ROWS rows."""
+    """Call `work(begin, end)` for each part of ROWS rows; return the results in order."""
     return between([*range(0, rows, ROWS), rows], work)
 
 
@@ -66,7 +66,7 @@ def same(some: NDArray[Any], others: NDArray[Any]) -> bool:
 
 
 def stable_order(keys: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
-    """Return np.argsort(keys, kind="stable"); each thread sorts the keys of a range."""
+    """Return np.argsort(keys, kind="stable"); each thread sorts a range of key values."""
     if len(keys) <= FEW_KEYS:
         return np.argsort(keys, kind="stable")
     some = np.sort(keys[:: -(-len(keys) // 2**12)])

@@ -80,7 +80,7 @@ def kept(path: Path | None, make: Callable[[], bytes]) -> bytes:
 def machine_code(file: str, what: object, compiled: Callable[[], bytes]) -> bytes:
     """Return the machine code of a kernel file: from the cache, or compiled and cached.
 
-    what: everything that the code depends on, with its sources as a `sources_digest`.
+    what: everything that the code depends on, including the `sources_digest`.
     """
     folder = usable_cache()
     key = hashlib.sha256(repr(what).encode()).hexdigest()[:16]
@@ -100,9 +100,9 @@ def sources_digest(folders: Iterable[Path]) -> str:
 def remembered(name: str, content: Iterable[bytes], make: Callable[[], T]) -> T:
     """Return the result of `make` for some content, from the cache if possible.
 
-    name: the file's name; it holds the latest value only. content: everything that `make` reads
-    besides the package's own files. The file is rebuilt if it is damaged, or if the content, this
-    package or a library has changed. Without a usable cache, nothing is stored.
+    name: names the cache file, which holds only the latest value. content: everything that `make`
+    reads besides the package's own files. The file is rebuilt if it is damaged, or if the content,
+    this package or a library has changed. Without a usable cache, nothing is stored.
     """
     import pickle  # most commands do not need it
 

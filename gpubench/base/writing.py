@@ -67,7 +67,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove temporary files that killed processes left beside `path`, as far as possible."""
+    """Remove temporary files that killed processes left beside `path`; ignore failures."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(OSError):
             descriptor = os.open(leftover, os.O_RDWR)

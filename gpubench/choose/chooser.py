@@ -32,7 +32,7 @@ CATEGORIES = ("distribution", "order")  # fields of a setting that a user may be
 
 
 class Near(NamedTuple):
-    """A measured input, its distance from the question's, and the best or else fastest subject."""
+    """A nearby measured input, and a subject's measurement there: the best's, else the fastest."""
 
     place: InputPoint
     octaves: float
@@ -43,8 +43,8 @@ class Near(NamedTuple):
 class Change(NamedTuple):
     """A change of the input that makes another subject, the winner, the fastest.
 
-    value: on a numeric axis a crossover, with the winner `below` or above it; otherwise the new
-    word. Then is_known says whether intervals separate the winner from all others.
+    On a numeric axis, value is a crossover: the winner is fastest `below` it, or above it. On other
+    axes, value is the new word, and is_known whether intervals separate the winner from all others.
     """
 
     axis: str
@@ -58,10 +58,10 @@ class Change(NamedTuple):
 class Answer:
     """A recommendation, or the reason why there is none.
 
-    files: the evidence. best: the fastest by interpolation. margins: of the others, nearest first.
-    barred: subjects without a right answer nearby that might be faster. reason: why there is no
-    best, or why its evidence is for another box. command: measures the question's input. won: the
-    best was fastest on this many of the nearest measured inputs. changes: None if not searched.
+    files: the evidence. best: the fastest subject by interpolation. margins: those of the other
+    candidates, fastest first. barred: subjects without a right answer nearby that may be faster.
+    reason: why there is no best, or only evidence for another box. command: to measure this input.
+    won: number of nearest inputs on which the best was fastest. changes: None if not searched for.
     """
 
     question: Question | SortQuestion
@@ -80,12 +80,12 @@ class Answer:
 
     @property
     def tied(self) -> list[Margin]:
-        """The margins that leave open which is faster."""
+        """The margins whose intervals leave open which subject is faster."""
         return [margin for margin in self.margins if not margin.is_known]
 
     @property
     def risk(self) -> Risk | None:
-        """The time the best may lose; None without a best, or without other candidates."""
+        """The time that using the best may lose; None without a best or other candidates."""
         return Risk.of(self.margins) if self.margins else None
 
     @property
@@ -105,7 +105,7 @@ BUILDS = (
 class Chooser:
     """Answers questions about neighbour searches from results of one machine.
 
-    are_default: whether to take the spread between runs from other runs of the device. Raises
+    are_default: True to use other runs of the device too, for the spread between runs. Raises
     UserError if the results are of several machines, or contain no neighbour search.
     """
 
@@ -147,7 +147,7 @@ class Chooser:
         return [self.known(task, called_from)[1] for task in self._tables[called_from]]
 
     def choose(self, question: Question, with_changes: bool = True) -> Answer:
-        """Answer a question, or decline; with_changes takes most of the time."""
+        """Answer a question, or decline. with_changes: search for changes, which is slow."""
         task = question.its_task
         if task not in self._tables[question.called_from]:
             none = f"the task {task} was not measured"
@@ -195,7 +195,7 @@ class Chooser:
         alike = (each for each in model.settings if each[:2] == own[:2])
         if question.destination is not None:
             alike = (each for each in alike if each.destination == question.destination)
-        setting = min(  # preferably moved to the next cell; the box as asked, else open
+        setting = min(  # prefer moves to the next cell, then the box as asked, then an open box
             alike,
             key=lambda each: (each.destination != "next", each[3] != own[3], each[3]),
             default=own,
@@ -204,7 +204,7 @@ class Chooser:
 
 
 def chooser_for(task: str, called_from: str, given: Sequence[Path], device: str | None) -> Chooser:
-    """Load a chooser for one task; for default results, cache it or the UserError."""
+    """Load a chooser for one task. For default results, it is cached; so is a UserError."""
     if given:
         return Chooser.load(given, device)
     studies = (evidence.STUDY, study_for("spread"))
@@ -217,7 +217,7 @@ def chooser_for(task: str, called_from: str, given: Sequence[Path], device: str 
     def prepared() -> Chooser | UserError:
         try:
             return Chooser.load(given, device).prepared(task, called_from)
-        except UserError as error:  # no evidence: finding that out takes as long
+        except UserError as error:  # cached too: finding that there is no evidence takes as long
             return error
 
     name = re.sub(r"\W+", "-", f"choose-{device or 'any'}-{task}-{called_from}")
@@ -264,7 +264,7 @@ def _won(model: TimeModel, place: InputPoint, best: Variant) -> int:
 
 
 def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> list[Near]:
-    """Return the nearest measured inputs; if a subject is given, those it was measured on."""
+    """Return the nearest inputs with a right answer: of the given subject, else of any subject."""
     subjects = [subject] if subject else model.subjects
     right = {p for each in subjects for p in model.right[each]}
     found = []
@@ -283,7 +283,7 @@ def _by_distance(place: InputPoint, places: Sequence[InputPoint]) -> list[tuple[
 
 
 def _matters(model: TimeModel, barred: Barred, best: TimeEstimate, place: InputPoint) -> bool:
-    """Whether a barred subject might be the best: its surface is lower, or it has none."""
+    """Whether a barred subject might be the best: it has a lower time by its surface, or none."""
     is_known = any(p.setting == place.setting for p in model.right[barred.subject])
     ms = model.ms(matrix([place]), place.setting)[model.subjects.index(barred.subject), 0]
     return not is_known or not ms >= best.ms
@@ -312,7 +312,7 @@ def _changes(model: TimeModel, place: InputPoint, best: Variant) -> Iterator[Cha
 def _crossing(
     model: TimeModel, place: InputPoint, best: Variant, i: int, end: float
 ) -> Iterator[Change]:
-    """Yield the nearest crossover along an axis, within the range that has two candidates."""
+    """Yield the nearest crossover along an axis, as far as there are two or more candidates."""
     inner, outer = place.octaves[i], end
     for _ in range(ZOOMS):
         at = np.linspace(inner, outer, SCANNED + 1)
@@ -322,7 +322,7 @@ def _crossing(
         is_known = np.asarray(np.isfinite(ms).sum(axis=0) > 1)  # a single subject has no rival
         first = np.where(np.isnan(ms), np.inf, ms).argmin(axis=0)
         is_other = ~is_known | (first != model.subjects.index(best))
-        is_other[0] = False  # the best is fastest here, by the question or the last scan
+        is_other[0] = False  # the best is already known to be fastest at the first point
         step = int(is_other.argmax())
         if not (is_other[step] and is_known[step]):
             return

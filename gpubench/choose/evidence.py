@@ -35,7 +35,7 @@ NOT_MEASURED = "not measured"
 LAUNCHED_ALONE = "timed as launched from Python alone, unlike the fastest in a graph"
 LOCAL = Path("results/local")
 AXES = ("particles", "per_cell", "moved")  # the axes of interpolation
-UNMOVED = 0.001  # fraction of the particles below which moves cost almost nothing
+UNMOVED = 0.001  # moves of a smaller fraction of the particles cost almost nothing
 
 
 class Setting(NamedTuple):
@@ -59,7 +59,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, order=True)
 class InputPoint:
-    """An input by its axes; per_cell, moved: see `Question`."""
+    """An input, given by its axes. per_cell, moved: see `Question`."""
 
     particles: int
     per_cell: float
@@ -68,7 +68,7 @@ class InputPoint:
 
     @cached_property
     def octaves(self) -> tuple[float, ...]:
-        """Its values along AXES, by `to_octaves`; distances are measured in octaves."""
+        """The values along AXES, in octaves (see `to_octaves`), the unit of all distances."""
         values = zip(AXES, (self.particles, self.per_cell, self.moved), strict=True)
         return tuple(to_octaves(axis, value) for axis, value in values if value is not None)
 
@@ -79,7 +79,7 @@ class InputPoint:
 
 
 def to_octaves(axis: str, value: float) -> float:
-    """Convert a value to octaves: a doubling adds 1, or less for fractions below UNMOVED."""
+    """Convert a value to octaves: a doubling adds 1, but less for small fractions moved."""
     return math.log2(1 + value / UNMOVED) if axis == "moved" else math.log2(value)
 
 
@@ -100,9 +100,9 @@ class MachineName(NamedTuple):
 class Known(NamedTuple):
     """The measurement of a subject on an input.
 
-    why: status and reason if it has no comparable time. ms: the comparable time. half_width: of its
-    interval, as the logarithm of a factor. is_launched: whether ms is not measured but derived from
-    a comparison of launches from Python. median_ms, low_ms, high_ms: as timed.
+    why: status and reason if there is no comparable time. ms: the comparable time. half_width: the
+    longer side of its interval, in logarithms. is_launched: whether ms was not measured, but comes
+    from a comparison of launches from Python. median_ms, low_ms, high_ms: as timed.
     """
 
     why: tuple[str, str] | None
@@ -120,7 +120,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, measured: Measurement, time: Timed | None, called_from: str) -> Known:
-        """Make it from a measurement. time: the comparable time, if any."""
+        """Convert a measurement. time: the comparable time, if any."""
         record, source = measured.record, measured.results
         times = (record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
         own, low, high = (math.nan if each is None else each for each in times)
@@ -158,7 +158,7 @@ def files(given: Sequence[Path], device: str | None, study: str = STUDY) -> list
 
 
 def default_files(study: str = STUDY) -> list[list[Path]]:
-    """Return the local and the shipped results files of a study."""
+    """Return two lists of a study's results files: local and shipped."""
     return [
         [path for place in sorted(folder.glob("*")) for path in results.files_of(place, study)]
         for folder in (LOCAL, paths.measured_folder())
@@ -205,10 +205,10 @@ def machine(found: Sequence[results.Results]) -> tuple[MachineName, list[results
 def compared(
     measured: Sequence[Measurement], called_from: str
 ) -> tuple[list[tuple[Measurement, Timed | None]], str]:
-    """Return measurements with their comparable times, and the caller that these apply to.
+    """Return measurements with their comparable times, and the caller to which the times apply.
 
-    For `graph`, these are device times from `rank`, on inputs with anything timed in a graph. If no
-    input has graph times, they are launched times, and the caller is `python`.
+    For `graph`, these are device times by `rank`, only of inputs with something timed in a graph.
+    If there are none, they are times of launches from Python, and the caller is `python`.
     """
     able = [each for each in measured if each.record.mode in MODES[called_from]]
     if called_from == GRAPH:
@@ -227,10 +227,10 @@ def _work(each: Measurement) -> tuple[Hashable, ...]:
 
 
 def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple[Table, str]]:
-    """Return each task's table (`update` includes rebuilds), and the caller its times apply to."""
+    """Return for each task its table (rebuilds count as `update`) and the caller it applies to."""
     of_tasks = grouped(measured, lambda each: _task(each.record))
     found: dict[str, tuple[Table, str]] = {}
-    order = (NOT_MEASURED, *reversed(STATUSES))  # later ones override
+    order = (NOT_MEASURED, *reversed(STATUSES))  # records of later statuses override earlier ones
     for task in (each for each in TASKS if each in of_tasks):
         times, way = compared(of_tasks[task], called_from)
         table: dict[Variant, dict[InputPoint, Known]] = {}

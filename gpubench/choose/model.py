@@ -18,7 +18,7 @@ APART = 2.0  # distance in octaves added by a difference in one field of the set
 TESTS, FEWEST_TESTS = 19, 3  # a 20th error is below the largest of 19 with 95 % probability
 FADE = 4  # weights fall to 0 between the TESTS-th distance and (1 + 1 / FADE) times it
 NEAR = 0.1  # octaves: subjects right on a measured input this near are candidates
-FURTHER = 1.5  # advice reaches this many typical distances between inputs from a measurement
+FURTHER = 1.5  # maximum distance of advice from a measurement, in typical distances of inputs
 NORMAL_95 = 1.96  # standard deviations in the half-width of a 95 % interval
 TAIL, STEPS = 6.0, 400  # limit of the integral over losses, in deviations times sqrt(2); its steps
 
@@ -26,8 +26,8 @@ TAIL, STEPS = 6.0, 400  # limit of the integral over losses, in deviations times
 class TimeEstimate(NamedTuple):
     """The interpolated time and memory of a subject on an input.
 
-    measured: the weighted mean half-width of the surrounding measurements' intervals, as the
-    logarithm of a factor. as_launched: see `Known.is_launched`. Bytes are None if any is unknown.
+    measured: the weighted mean of the surrounding measurements' half widths, in logarithms.
+    as_launched: see `Known.is_launched`. Bytes are None if unknown for any of these measurements.
     """
 
     subject: Variant
@@ -43,7 +43,7 @@ class TimeEstimate(NamedTuple):
     def between(
         cls, subject: Variant, ms: float, off: float, around: Sequence[tuple[Known, float]]
     ) -> TimeEstimate:
-        """Return an estimate from weighted measurements; off: see `Margin.of`."""
+        """Return an estimate from weighted measurements. off: log error of interpolation."""
         width = sum(share * known.half_width for known, share in around)
         factor = math.exp(off + width)
         as_launched = any(known.is_launched for known, _ in around)
@@ -55,7 +55,7 @@ def _bytes(around: Sequence[tuple[Known, float]], field: str) -> int | None:
     sizes = [(getattr(known, field), share) for known, share in around]
     if any(size is None for size, _ in sizes):
         return None
-    # A variant without memory of its own has 0 bytes.
+    # log1p, since a variant without memory of its own has 0 bytes.
     return round(math.expm1(sum(math.log1p(size) * share for size, share in sizes)))
 
 
@@ -73,7 +73,7 @@ class Margin(NamedTuple):
 
     @classmethod
     def of(cls, best: TimeEstimate, other: TimeEstimate, width: float, off: float = 0.0) -> Margin:
-        """Return a margin. width: interval width; off: interpolation error; both are logarithms."""
+        """Return a margin. width: log half width of the interval; off: log interpolation error."""
         ratio, factor = other.ms / best.ms, math.exp(width)
         deviation = math.hypot(off, best.measured, other.measured) / NORMAL_95
         return cls(other, ratio, ratio / factor, ratio * factor, deviation)
@@ -85,9 +85,9 @@ class Margin(NamedTuple):
 
 
 class Risk(NamedTuple):
-    """The time a choice may lose, as a fraction of the best's; docs/choosing.md has the rule.
+    """The time a choice may lose, as a fraction of the fastest time; docs/choosing.md has the rule.
 
-    worst: at the lower end of each rival's interval. Both are infinite if nothing bounds a ratio.
+    worst: loss if each ratio is at the low end of its interval. Both are infinite if one may be 0.
     """
 
     expected: float
@@ -120,8 +120,8 @@ class Barred(NamedTuple):
 class TimeModel:
     """Times of the subjects of one task between measured inputs, by the method of docs/choosing.md.
 
-    right: each subject's measurements that may be ranked, by input. reference: the subject with the
-    most. Methods identify subjects and inputs by indices into `subjects` and `places`.
+    right: each subject's measurements that may be ranked, by input. reference: the subject that has
+    the most of these. Arrays follow the order of `subjects` and of `places` (inputs).
     """
 
     def __init__(self, table: Table) -> None:
@@ -143,7 +143,7 @@ class TimeModel:
             np.array([[place in of[subject] for place in self.places] for subject in self.subjects])
             for of in (table, self.right)
         )
-        # All values of those fields of a setting that vary.
+        # (index of a field of a setting, one of its values), for all fields that vary.
         self._words = [
             (part, value)
             for part, values in enumerate(zip(*self.settings, strict=True))
@@ -210,10 +210,10 @@ class TimeModel:
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None
     ) -> tuple[Booleans, Integers, Floats]:
-        """Return which subjects are candidates at points, and `corners` and their weights."""
+        """Return whether each subject is a candidate at each point; its corners; their weights."""
         here = np.flatnonzero(self._in[setting])
         both = np.hstack([self._is_measured[:, here], self._is_right[:, here]])
-        cases, which = np.unique(both, axis=0, return_inverse=True)  # most subjects share one
+        cases, which = np.unique(both, axis=0, return_inverse=True)  # most subjects share a case
         measured, right = cases[:, : len(here)], cases[:, len(here) :]
         there = np.ones((1, len(here)), np.bool_) if but is None else ~but[:, here]
         octaves = self._octaves[here]
@@ -244,7 +244,7 @@ class TimeModel:
         itself = np.eye(len(self.places), dtype=np.bool_)
         errors, reference = self.fit[1], self.subjects.index(self.reference)
         common = np.where(self._is_right[reference], errors[reference], 0.0)
-        # A subject without a time there still depends on it through the reference's surface.
+        # Without a time on an input, a subject still depends on it through the reference's surface.
         errors = np.where(self._is_right, errors, common)
         for setting, inputs in self._in.items():
             times = self.times(self._octaves[inputs], setting, itself[inputs])
@@ -253,9 +253,9 @@ class TimeModel:
 
     @cached_property
     def _tests(self) -> dict[Setting, tuple[Integers, Floats]]:
-        """By setting, the inputs that test interpolation, and their distances to the nearest other.
+        """By setting, the inputs that test interpolation, and the distance of each to the nearest.
 
-        They are those in the convex hull of the others; if too few, all, which overstates errors.
+        They are the inputs in the convex hull of the others; if too few, all, overstating errors.
         """
         found = {}
         for setting, inputs in self._in.items():
@@ -271,14 +271,14 @@ class TimeModel:
     def reach(self, setting: Setting) -> float:
         """Return the maximum distance in octaves from a measurement at which we give advice."""
         apart = np.sort(self._tests[setting][1])
-        # Not np.median, which imports numpy.ma: a quarter of the first call of a NeighbourList.
+        # Not np.median: it imports numpy.ma, a quarter of the time of a NeighbourList's first call.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
     def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float:
-        """Return the log error of interpolating a subject's time or the ratio of two subjects'.
+        """Return the log error of interpolating one subject's time, or the ratio of two times.
 
-        It is the largest error of the TESTS nearest tests, each scaled by the square root of the
-        distance to a measurement over that in the test; 0 on a measured input.
+        It is the largest error in the TESTS nearest tests, each times sqrt(d / d_test), where d is
+        the distance to the nearest measurement; 0 on a measured input.
         """
         right = (self._octaves[self._is_right[s] & self._in[setting]] for s in subjects)
         distance = max(surface.distances(point, own).min(initial=np.inf) for own in right)
@@ -303,7 +303,7 @@ class TimeModel:
     def ranked(self, place: InputPoint) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
         """Return the fastest candidate, margins of other candidates, and barred subjects.
 
-        An interval covers the errors of interpolation and of the surrounding measurements.
+        Intervals cover errors of interpolation and of the surrounding measurements.
         """
         setting, point = place.setting, matrix([place])
         is_able, index, weight = self._candidates(point, setting)

@@ -17,7 +17,7 @@ from gpubench.evidence.ranking import Variant
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 _SAME = 0.01  # octaves within which two inputs count as the same
-_LITTLE = 0.001  # smaller expected losses are not quantified
+_LITTLE = 0.001  # smaller expected losses are reported as below this
 _LAUNCHED = "compared as launched from Python"
 
 
@@ -47,7 +47,7 @@ def _promise(answer: Answer, best: TimeEstimate) -> str:
 
 
 def evidence_lines(answer: Answer) -> list[str]:
-    """Return lines with the ties, then the evidence for the answer."""
+    """Return a line for each tied subject, then lines with the evidence for the answer."""
     lines = []
     if answer.best is not None:
         lines += [f"for {answer.question.words}, on {answer.machine.device}"]

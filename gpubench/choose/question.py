@@ -21,10 +21,10 @@ NO_GRAPHS = (
 
 @dataclass(frozen=True)
 class Question:
-    """A task, and its input; per_cell: mean number of particles over all cells of the box.
+    """A task and its input. per_cell: mean number of particles over all cells of the box.
 
-    moved: fraction of the particles that changed cells, given exactly if the task is `update`.
-        destination: where they moved to; by default `next`, or the only one measured.
+    moved: fraction of the particles that changed cells; for the task `update`, otherwise None.
+        destination: where they moved to; by default `next`, or another that was measured.
     called_from: `graph`, where device time alone counts, or `python`, where launches count too.
     periodic: the axes along which the box repeats, some of xyz.
     """

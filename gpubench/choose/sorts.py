@@ -19,9 +19,9 @@ PLAIN = {"key_order": "uniform", "key_entropy": 1, "key_bits": None, "segment_ke
 
 
 def choose(question: SortQuestion, given: Sequence[Path], device: str | None) -> Answer:
-    """Answer from results files and folders, by default local ones, else shipped ones.
+    """Answer a question from results files and folders, by default local ones, else shipped ones.
 
-    Log times, and the logarithms of their intervals, are interpolated linearly in log size.
+    Log times and the log widths of their intervals are interpolated linearly in log size.
     Raises UserError if there are no results, or results of several machines.
     """
     where, found = machine(files(given, device, STUDY))

@@ -26,9 +26,9 @@ def distances(points: Floats, others: Floats) -> Floats:
 def basis(points: Floats, others: Floats, trended: int) -> Floats:
     """Return basis functions at points: phi(r) = -r around each of others, and a linear trend.
 
-    This kernel needs no length scale, and does not overshoot as cubic kernels do.
+    phi needs no length scale, and does not overshoot as cubic kernels do.
 
-    trended: number of leading axes with a slope. Shape (points, others + 1 + trended).
+    trended: number of leading axes with a slope. Returns shape (points, others + 1 + trended).
     """
     ones = np.ones((len(points), 1))
     return np.hstack([-distances(points, others), ones, points[:, :trended]])
@@ -42,7 +42,7 @@ def solution(points: Floats, trended: int) -> Floats:
     (Rippa 1999, Advances in Computational Mathematics 11, equation 15; with a trend: Dubrule 1983,
     Mathematical Geology 15).
 
-    points: float64, shape (n, axes), all different. Shape (n + 1 + trended, n).
+    points: float64, shape (n, axes), all different. Returns shape (n + 1 + trended, n).
     """
     n, whole = len(points), basis(points, points, trended)
     used = [*range(n + 1)]
@@ -63,17 +63,17 @@ def corners(
 ) -> tuple[Integers, Floats]:
     """Return the corners of the Delaunay simplex around each query point, and their weights.
 
-    If several simplices fit, as on a grid, it has as many preferred corners as possible.
+    If several simplices fit, as on a grid, the one with the most preferred corners is used.
 
-    points: float64, shape (n, axes). at: query points, float64, shape (m, axes). exist: mask of the
-    points to use for each query, in each case, shape (cases, 1 or m, n). preferred: (cases, n).
+    points: float64, shape (n, axes). at: query points, float64, shape (m, axes). exist: masks of
+    the points to use for each query, (cases, 1 or m, n). preferred: masks of points, (cases, n).
 
     Returns indices and weights, both of shape (cases, m, axes + 1). Weights are 0 for unused
     corners, and for query points outside the convex hull.
 
-    Lift each point to a height: its squared distance from the query. The Delaunay simplex is the
-    convex combination that gives the query with minimal height, found for all queries at once by
-    the simplex method. (SciPy's implementation takes half a second to import.)
+    The height of a point is its squared distance from the query. The corners of the simplex are the
+    points of which the query is the convex combination of least height; the simplex method finds
+    them for all queries at once. (SciPy's implementation takes half a second to import.)
     """
     cases, (m, axes), n = len(exist), at.shape, len(points)
     far = np.vstack([np.eye(axes), np.full(axes, -1.0)])

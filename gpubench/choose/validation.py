@@ -31,10 +31,11 @@ class HeldOut(NamedTuple):
 class Validation(NamedTuple):
     """The cross-validation of the advice on one task.
 
-    held_out: inputs with advice. beyond: inputs at the edge, without advice. favourite: of the
-    subjects right on most held-out inputs, the one with the least mean loss, favourite_loss. gain:
-    mean fraction of its time saved where the choice is another. failures: held-out inputs on which
-    the choice was not right or not measured. others: those on which it was not the favourite.
+    held_out: inputs with advice. beyond: number of inputs at the edge, without advice. favourite:
+    the best single choice: the subject with the least mean loss among those right on the largest
+    number of held-out inputs. favourite_loss: its loss. gain: mean fraction of the favourite's time
+    that the choice saves, over inputs where the two differ. failures: number of held-out inputs on
+    which the choice has no time. others: number on which the choice was not the favourite.
     """
 
     task: str
@@ -67,7 +68,6 @@ def validate(task: str, called_from: str, model: TimeModel) -> Validation:
         for subject, ms in right.items():
             costs.setdefault(subject, []).append(ms / best - 1)
     most = max(map(len, costs.values()), default=0)
-    # A subject right on fewer inputs cannot serve as the single choice.
     reliable = {s: costs[s] for s in model.subjects if len(costs.get(s, ())) == most > 0}
     favourite = min(reliable, key=lambda subject: float(np.mean(reliable[subject])), default=None)
     always = {} if favourite is None else model.right[favourite]

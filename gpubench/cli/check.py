@@ -39,11 +39,11 @@ class OwnParticles:
 
     @property
     def are_given(self) -> bool:
-        """Whether any of these options was given."""
+        """Whether --positions, --box or --cell-size was given."""
         return (self.positions, self.box, self.cell_size) != (None, None, None)
 
     def read(self) -> ParticleSet | None:
-        """Read the particles; None without these options; UserError if one is missing."""
+        """Read the particles; None without these options; raise UserError if one is missing."""
         if self.positions is None:
             if self.are_given:
                 raise UserError(
@@ -130,7 +130,7 @@ def _check_algorithms(
     as_json: bool,
     smallest: bool,
 ) -> None:
-    """Check algorithms, all by default; raise Exit(1) if an answer is wrong or a check fails."""
+    """Check algorithms, by default all; raise Exit(1) if an answer is wrong or a check fails."""
     from gpubench import registry
     from gpubench.cli.conformance import check_forms
     from gpubench.devices import open_device

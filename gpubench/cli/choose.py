@@ -100,11 +100,12 @@ def _occupancy(
     neighbours: float | None,
     distribution: str = "uniform",
 ) -> float | None:
-    """Return the average particles per cell, with the cutoff as cell edge; None if not given.
+    """Return the average number of particles in a cell whose edge is the cutoff; None if not given.
 
-    density, cutoff: particles per volume and a length, in the same unit. neighbours: average
-    number per particle at uniform density, 4/3 pi times the particles per cell. Raises UserError
-    if more than one of the three is given, one is incomplete, or a value is not positive.
+    There are three ways to give it. per_cell: directly. density and cutoff: particles per unit of
+    volume, and a length. neighbours: average number per particle, only if distribution is uniform.
+    Raises UserError if several ways are given, or only one of density and cutoff, or if one of
+    density, cutoff and neighbours is not positive.
     """
     if (density is None) != (cutoff is None):
         raise UserError("--density and --cutoff belong together: give both")

@@ -19,7 +19,7 @@ from gpubench.evidence.files import load_results
 
 
 class OtherGpus(NamedTuple):
-    """Answers from measured GPUs in place of GPU `name`, which `command` would measure."""
+    """A GPU that was not measured, the command to measure it, and answers for measured GPUs."""
 
     name: str
     command: str
@@ -54,7 +54,7 @@ def answer(
 
 
 def resolve(device: str | None, given: Sequence[Path], study: str) -> tuple[str | None, str | None]:
-    """Return the name of the GPU if it was not measured, and the device whose results to read.
+    """Return the GPU's name if it was not measured, else None; and the device whose results to use.
 
     device: a backend, or words from a GPU's name. Raises UserError if several GPUs match.
     """
@@ -79,7 +79,7 @@ def _results(given: Sequence[Path], study: str) -> Sequence[results.Results]:
 
 
 def _command(question: Question | SortQuestion, study: str) -> str:
-    """Return a command that measures the data for this question, with as few sweeps as possible."""
+    """Return a command that measures what this question needs, with as few sweeps as possible."""
     if isinstance(question, SortQuestion) or question.moved is not None:
         return f"gpubench run {study}"
     is_on_map = (question.distribution, question.order) == (Question.distribution, Question.order)

@@ -84,7 +84,7 @@ def _compare_commits(
     """Measure two commits, or one commit and the working tree."""
     from gpubench.compare import commits, procedure
 
-    # Names that are not paths first, so that an error message is about those.
+    # First the names that are not paths: an error message should be about those.
     by_need = sorted(given, key=lambda name: Path(name).exists())
     root = commits.repository(by_need[0])
     found_commits = {name: commits.find_commit(root, name) for name in by_need}

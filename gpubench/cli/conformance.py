@@ -108,7 +108,7 @@ def _smallest(
 
 
 def _summarised(results: list[conformance.CaseResult]) -> dict[str, Any]:
-    """Return the outcome of a suite: wrong if any case is, skipped if all are."""
+    """Return the outcome of a suite: wrong if any case is wrong, skipped if all are skipped."""
     cases = [dataclasses.asdict(result) for result in results]
     for status in ("wrong", "skipped"):
         found = [result for result in results if result.status == status]

@@ -50,8 +50,8 @@ class Output:
 def open_output() -> None:
     """Make standard output raise OutputLost on failure; raise it now if it is closed.
 
-    Otherwise the next file opened would reuse the closed descriptor, and receive the output of
-    libraries. A closed standard error is replaced by the null device.
+    If output stayed closed, the next file opened would reuse its descriptor, and receive what
+    libraries print. A closed standard error is replaced by the null device.
     """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # stays open until the end

@@ -1,4 +1,4 @@
-"""Tables of times, ranked within equal work, and of measurements without a time."""
+"""Tables of times, ranked among algorithms that do equal work, and of untimed measurements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Text:
 def texts(frame: pd.DataFrame) -> list[Text]:
     """Return a data frame of `evidence.frame` as tables.
 
-    For each study and device: a table of times, by input, fastest first; and a table of
+    For each study and device: a table of times, fastest first for each input; and a table of
     measurements without a time, with the reasons. Empty tables are omitted.
     """
     rows = as_json(frame)
@@ -63,7 +63,7 @@ def as_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _times(rows: Sequence[Row], shared: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and rows of times; repeated tasks and inputs are left blank."""
+    """Return columns and rows of times; tasks and inputs repeated from the row above are blank."""
     differing = [name for name in names() if name not in shared]
     named = [name for name in differing if any(_said(row[name]) for row in rows)]
     lines: list[list[str]] = []

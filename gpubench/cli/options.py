@@ -208,7 +208,7 @@ def rule(
 
 
 def words_of(context: typer.Context, names: Collection[str]) -> list[str]:
-    """Return those of the named options that the user passed, as command-line words."""
+    """Return, as command-line words, the options among `names` that the user passed."""
     words: list[str] = []
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))

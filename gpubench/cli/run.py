@@ -87,7 +87,7 @@ def run(
             return
         chosen = [study.load_study(name) for name in dict.fromkeys(studies)]
         require.folder("--out", out)
-        for each in chosen:  # find mistakes in all studies before measuring the first
+        for each in chosen:  # find mistakes in any study before measuring the first one
             plan.plan(each, selection)
         with party.lead() as opened:
             engine = runner.engine_of(opened)

@@ -32,7 +32,7 @@ def send(
     require.one_process("send")
     require.folder("--out", out)
     found = load_results(results or [RESULTS])
-    for each in found:  # before the first is written
+    for each in found:  # check all before writing the first
         if each.environment["dirty"]:
             raise UserError(
                 f"{each.path} was measured by code with local changes:"

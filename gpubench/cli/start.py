@@ -45,7 +45,7 @@ def start() -> None:
 
 
 class CtrlC:
-    """The current action on Ctrl-C; has no effect where SIGINT is ignored, as under nohup.
+    """Sets the action on Ctrl-C; has no effect if SIGINT is ignored, as under nohup.
 
     came: whether Ctrl-C was pressed after the command ended, during exit.
     """
@@ -65,10 +65,10 @@ class CtrlC:
 
 
 def _joined() -> Ranks | None:
-    """Join the ranks that a launcher started; None without one, or if joining fails.
+    """Join the ranks that a launcher started; None without a launcher, or if joining fails.
 
-    Done first: MPI start-up would wait for a rank that Ctrl-C had ended. After a failure, the
-    commands that need the ranks report the reason.
+    Done before Ctrl-C is unblocked, since MPI would wait for a rank that it had ended. If joining
+    fails, the commands that need the ranks report the reason.
     """
     if launched_size() > 1:
         with suppress(UserError):

@@ -72,7 +72,7 @@ READERS: dict[Any, Any] = {int: whole, float: number, Wholes: wholes, Numbers: n
 
 
 def let_read(annotation: Any) -> None:
-    """Set an option's parser from READERS, unless it has its own parser or needs none."""
+    """Set an option's parser from READERS, unless it has a parser already or needs none."""
     kind, *marks = get_args(annotation) or (annotation,)
     for mark in marks:
         if isinstance(mark, ParameterInfo) and mark.parser is None:
@@ -101,7 +101,7 @@ FORMATS = ("table", "csv", "json", "markdown")  # output formats of results
 
 
 def among(name: str) -> list[str]:
-    """Return the values listed under a name in NAMED; their module is imported only now."""
+    """Return the values listed under a name in NAMED, importing their module."""
     if name == "tasks_to_choose":
         return [*among("tasks"), "sort"]
     if name == "formats":

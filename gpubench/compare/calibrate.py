@@ -1,7 +1,7 @@
 """Calibrate the verdict: compare a code with itself, and with itself made slower.
 
 docs/comparing.md describes the method. The slower code is a variant of head with extra, uncounted
-launches, compared with a variant of base whose batches take as long.
+launches, compared with a variant of base whose batch sizes are multiples of the same number.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gpubench.evidence.records import Ok, identity_of
 from gpubench.measure import clock
 from gpubench.studies.plan import cell_key
 
-# Extra launches per number of launches: 5 % on a GPU, 15 % on a CPU.
+# (n, extra): extra launches for each n counted launches: 5 % on a GPU, 15 % on a CPU.
 INJECTED = {"gpu": (20, 1), "cpu": (20, 3)}
-TO_SEARCH = 300  # comparisons simulated per slow-down in the search for the smallest
+TO_SEARCH = 300  # comparisons simulated per slow-down, to search for the smallest detectable one
 POWER = 0.9
 SLOWER = (
     *(0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12),
@@ -39,7 +39,7 @@ SLOWER = (
 )
 SEED = 20261121
 
-# Each comparison's pairs, and a mask of those with swapped sides; shape (comparisons, pairs).
+# (pairs of each comparison, mask of pairs with swapped sides), both of shape (comparisons, pairs)
 Draws = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
@@ -55,9 +55,9 @@ def calibrate(
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds, threshold: as in `compare_codes`. comparisons: the number to draw, without looks that
-    need more pairs than there are. on_pair: called with the number of pairs measured.
-    Raises UserError for fewer pairs than the first look needs, and where measuring fails.
+    seconds, threshold: as in `compare_codes`. comparisons: the number to draw; they omit looks that
+    need more pairs than were measured. on_pair: called with the number of pairs measured so far.
+    Raises UserError for fewer pairs than the first look needs, and if measuring fails.
     """
     if pairs < LOOKS[0]:
         raise UserError(f"a comparison takes at least {LOOKS[0]} pairs: calibrate with these")
@@ -112,7 +112,7 @@ def evaluate(
     """Draw whole comparisons from pairs of processes of one code, and count verdicts.
 
     pairs, clock_ms: see Calibration. Pairs that lack a cell are left out, as are looks that need
-    more pairs than there are. Raises UserError where none remain.
+    more pairs than remain. Raises UserError if too few remain for the first look.
     """
     together = enumerate(zip(*pairs.values(), strict=True))
     complete = [number for number, several in together if None not in several]
@@ -125,7 +125,7 @@ def evaluate(
     both = [(choose(), rng.random(most) < 0.5) for _ in range(comparisons)]
     chosen, is_changed = map(np.array, zip(*both, strict=True))
     first = chosen[:TO_SEARCH], is_changed[:TO_SEARCH]
-    # Comparisons of consecutive pairs that have no pair in common.
+    # Comparisons without a common pair: each takes the next `most` pairs in order.
     in_order = np.array(complete[: len(complete) // most * most]).reshape(-1, most)
     separate = in_order, np.zeros(in_order.shape, bool)
     called, taken, alarms, cells = [], [], [], {}

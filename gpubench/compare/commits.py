@@ -49,7 +49,7 @@ def present_code(name: str = "head") -> Code:
 
 
 def code_of(root: Path, name: str, commit: str | None) -> Code:
-    """Return one side of a comparison, which runs on this interpreter and its packages.
+    """Return one side of a comparison, which runs with this interpreter and its packages.
 
     root: the repository's folder. name: base or head. commit: full hash; None for the working tree.
     """

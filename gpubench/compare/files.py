@@ -23,8 +23,8 @@ NAMED = 3  # maximum number of cells that a message names individually
 FaultKind = Literal["broken", "wrong", "mended"]
 Processes = Sequence[Measurement]  # measurements of one cell, one per process
 
-# Conditions that may change a time, with their names in messages: fields of an environment's device
-# and host, and libraries of each back end. Values unknown to one side are not compared.
+# Conditions that may change a time: fields of an environment's device and host, by their names in
+# messages, and libraries of each back end. Values unknown to one side are not compared.
 DEVICE = {
     "device": "name",
     "GPU": "uuid",
@@ -73,8 +73,8 @@ class LeftOut(NamedTuple):
 class Matched(NamedTuple):
     """The cells that two sides have in common.
 
-    faults: cells that are wrong in head or base. left_out: cells that are timed on one side only.
-    differences: reasons against comparing. environment: machine and code, in words.
+    faults: cells that are wrong or failed in head or base. left_out: other cells that lack times on
+    a side. differences: reasons not to compare. environment: machine and code, in words.
     """
 
     cells: Sequence[ComparedTimes]
@@ -85,11 +85,11 @@ class Matched(NamedTuple):
 
 
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
-    """Match the cells of base and head; each of their processes is a results file.
+    """Match the cells of base and head; each results file of a side is one process.
 
     paired: the n-th processes of both sides ran together; processes without a partner are ignored.
-    Raises UserError naming all differences between the sides that may change a time, unless
-    `force`; and where the sides have no cell in common.
+    Raises UserError if the sides have no cell in common and, unless `force`, if they differ in
+    anything that may change a time; the message names all such differences.
     """
     ours, theirs = _cells(base), _cells(head)
     pairs: dict[str, tuple[Processes, Processes]] = {}
@@ -198,7 +198,7 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Compared
 
 
 def _samples_ms(process: Measurement) -> list[float]:
-    """Return all samples, with each timing's scaled to the median of the measurement."""
+    """Return all samples; each timing's are scaled to have the median of the measurement."""
     pooled = process.record.median_ms or 0.0
     times = [each.record for each in process.timings if isinstance(each.record, Ok)]
     return [ms * (pooled / (t.median_ms or 1.0)) for t in times for ms in t.samples_ms]
@@ -271,7 +271,7 @@ def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
 
 
 def _conditions(environments: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """Return all values of each condition by label; unknown conditions have none."""
+    """Return all values of each condition, by label; an unknown condition has no values."""
     found: dict[str, set[str]] = {}
     for environment in {id(each): each for each in environments}.values():
         device, host = environment["device"], environment["host"]

@@ -58,8 +58,8 @@ class Code(NamedTuple):
 class ComparedJob:
     """A comparison's measurements: a study on a device.
 
-    text: the study file's text. selection: see studies.plan.plan; quick=None: only on a CPU.
-    variants: for base and for head, grain and extra work of each variant of a cell (see
+    text: the study file's text. selection: see studies.plan.plan; quick=None: quick only on a CPU.
+    variants: for base and for head, grain and extra of each variant of a cell (see
         measure.sampling.Task); records are of the first variant.
     """
 
@@ -92,7 +92,7 @@ class ComparedJob:
 class Pair(NamedTuple):
     """The measurements of two processes.
 
-    records: base's and head's. variants: samples in ms of other variants, by cell and variant.
+    records: of base and of head. variants: samples in ms of other variants, by (cell, variant).
     """
 
     records: tuple[list[AnyRecord], list[AnyRecord]]
@@ -229,8 +229,8 @@ def _measure(
         ready = [processes[side].receive()["cells"] for side in sides]
         if len(sides) == 2:
             _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)
-        # A cell that is wrong or missing on the other side is not compared: one sample suffices to
-        # record that its answer is right on this side.
+        # A cell that is wrong or missing on the other side is not compared: one sample suffices
+        # for the record that its answer is right on this side.
         for side, own in zip(sides, ready, strict=True):
             for key in own:
                 if len(sides) < 2 or any(key not in each for each in ready):

@@ -26,8 +26,8 @@ from gpubench.evidence.results import Results
 from gpubench.measure import clock
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
-# Seconds to start a pair of processes, and per cell (measured: 0.56 s on an H200, 0.75 s on two
-# cores of a CPU).
+# Seconds to start a pair of processes; seconds per cell and pair (measured: 0.56 s on an H200,
+# 0.75 s on two cores of a CPU).
 START_S, CELL_S = 3.0, 0.6
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by kind of device, unless the user sets it
 
@@ -86,8 +86,8 @@ def compare_files(
 ) -> Comparison:
     """Judge results files.
 
-    The machine's calibrations supply missing spreads between processes, and between whole runs if
-    they lasted long enough. Raises UserError for files without results, and for incomparable ones.
+    The machine's calibrations supply missing spreads: between processes and, from calibrations that
+    lasted as long, between whole runs. Raises UserError without results, or if not comparable.
     """
     ours, theirs = (
         files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
@@ -118,7 +118,7 @@ def compare_codes(
 ) -> Comparison:
     """Measure two codes side by side and judge them.
 
-    threshold: None for the device's default. seconds: no further pair is started after this time,
+    threshold: None for the device's default. seconds: after this time, no further pair is started
     except for the first look. on_begin: called before measuring, with the expected duration.
     on_pair: called with the numbers of pairs measured and of undecided cells.
     Raises UserError where measuring or comparing is impossible.
@@ -171,7 +171,7 @@ def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
 
 
 def how_long(cells: int, seconds: float) -> str:
-    """Describe the duration of a comparison in which no look starts after the given seconds."""
+    """Describe the duration of a comparison that starts no pair after the given seconds."""
     first, most = (look * (START_S + cells * CELL_S) for look in (LOOKS[0], LOOKS[-1]))
     longest = max(first, min(most, seconds))
     more = f"; up to {longest / 60:.1f} min where cells are inconclusive" if longest > first else ""

@@ -31,7 +31,7 @@ TRIM = 0.2
 MODES_RISK = 1e-5
 CLOCK_MS = 0.0005  # the resolution of events guaranteed by CUDA
 SHORTEST_MS = 1e-9  # the shortest valid time
-LEAST_DEVIATION = 1e-7  # of logarithms: below the resolution of files with six digits
+LEAST_DEVIATION = 1e-7  # of log times: below the resolution of results with six digits
 NOT_IN_TURNS = "base and head were not measured in turns, and whole runs may be offset: "
 WIDEST = 20.0  # cap on log ratios, which keeps limits finite
 
@@ -41,7 +41,7 @@ class ComparedTimes(NamedTuple):
 
     name: display name, the same in every comparison.
     base, head: samples of each process in milliseconds, or only its median.
-    paired: the i-th process of base ran together with the i-th of head, with samples in turns.
+    paired: the i-th process of base ran together with the i-th of head, samples interleaved.
     clock_ms: the assumed resolution of a sample; samples that show a finer one override it.
     key: identifies the cell to programs, see studies.plan.cell_key.
     in_turns: whether processes of both sides alternated; else each side may be offset as a whole.
@@ -60,11 +60,11 @@ class ComparedTimes(NamedTuple):
 class Judgement:
     """The judgement of one cell.
 
-    base_ms, head_ms: centre of the process medians. ratio: head over base. ratio_low, ratio_high:
-        its interval, simultaneous for all cells of the comparison. None where there is none.
+    base_ms, head_ms: centre of the process medians. ratio: head over base, or None. ratio_low,
+        ratio_high: its interval, simultaneous for all cells of the comparison, or None.
     rests_on: the source of the interval's spread.
-    spread_between: between processes, as standard deviation of log medians; for pairs, of log
-        ratios; None where there are too few.
+    spread_between: standard deviation of log medians between processes, or of log ratios between
+        pairs; None if there are too few.
     reason: why it is inconclusive, else None. key: see ComparedTimes.
     """
 
@@ -95,11 +95,11 @@ def judge(
 ) -> list[Judgement]:
     """Judge each cell; the confidence is that of all intervals jointly.
 
-    threshold: the relative change that matters. looks: maximum number of looks at the data; the
-        same at each look. spreads: by name of the cell, the calibrated standard deviation of log
-        process medians (`spread_of`), used with too few processes.
-    between_runs: calibrated standard deviations, by name, of the log offset of a whole run, for
-        sides that did not alternate, which are inconclusive without it.
+    threshold: the relative change that matters. looks: maximum number of looks at the data; pass
+        the same at each look. spreads: calibrated standard deviation of log process medians, by
+        name of the cell (`spread_of`), used if there are too few processes.
+    between_runs: calibrated standard deviation of the log offset of a whole run, by name of the
+        cell, used if the sides did not alternate; without it, they are inconclusive.
     """
     alpha = risk(max(1, len(cells)), confidence, looks)
     return [
@@ -109,7 +109,7 @@ def judge(
 
 
 def risk(cells: int, confidence: float, looks: int) -> float:
-    """Return the permitted probability that an interval at one look misses (Bonferroni)."""
+    """Return the probability with which one interval at one look may miss (Bonferroni)."""
     return (1 - confidence) / (cells * looks)
 
 
@@ -121,8 +121,8 @@ def next_enough(processes: int, paired: bool, alpha: float) -> int:
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
     """Return whether this many processes per side support an interval with risk alpha.
 
-    If times are bimodal, the chance that base is all in one mode and head in the other must not
-    exceed alpha. If the sides have different numbers, the smaller counts.
+    If times are bimodal, the chance that base is all in one mode and head all in the other must not
+    exceed alpha. If the sides have different numbers of processes, pass the smaller.
     """
     cut = trimmed(processes, paired)
     return processes > 1 and _all_apart(processes, cut, paired) <= alpha
@@ -142,7 +142,7 @@ def trimmed(processes: int, paired: bool) -> int:
 def _all_apart(processes: int, cut: int, paired: bool) -> float:
     """Return the chance that bimodal times separate: base in one mode, head in the other.
 
-    `cut` processes of each side may be elsewhere. Equally likely modes maximise the chance.
+    Up to `cut` processes of each side may be exceptions. Equally likely modes maximise the chance.
     """
     if paired:
         return 2 * float(binom.sf(processes - cut - 1, processes, 0.25))
@@ -170,7 +170,7 @@ def interval(base: Floats, head: Floats, paired: bool, alpha: float) -> tuple[Fl
 
 
 def _cut(logs: Floats, others: Floats, paired: bool) -> int:
-    """Return the number of a side's values to trim from either end, equal as a fraction."""
+    """Return the number of a side's values to trim from either end: the same fraction as others."""
     count, fewer = int(logs.shape[-1]), int(min(logs.shape[-1], others.shape[-1]))
     return trimmed(fewer, paired) * count // fewer
 
@@ -271,21 +271,21 @@ def verdicts_of(centre: Floats, half: Floats, threshold: float) -> NDArray[np.st
 def _with_clock(
     half: Floats, times_ms: Floats, clock_ms: float, base_ms: Floats, head_ms: Floats
 ) -> Floats:
-    """Return half widths extended by half a clock step on either side.
+    """Return half widths extended by half a clock step of base and half a step of head.
 
     times_ms: times of all samples, along the last axis; they may reveal a finer step than clock_ms.
     """
     steps = np.diff(np.sort(times_ms, axis=-1), axis=-1)
     step = np.where(steps > 0, steps, clock_ms).min(axis=-1, initial=clock_ms)
-    # Errors of orders of magnitude count as unknown.
+    # A cap keeps limits finite; a ratio with errors of orders of magnitude is unknown anyway.
     wide: Floats = np.minimum(half + step / 2 * (1 / base_ms + 1 / head_ms), WIDEST)
     return wide
 
 
 def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
-    """Return the log ratio of one pair: the median over its turns, base and head side by side.
+    """Return the log ratio of one pair: the median of its turns' log ratios.
 
-    If samples are missing, turns cannot be matched, and it is the log ratio of the medians.
+    If samples are missing, turns cannot be matched: it is the log ratio of the medians instead.
     """
     if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
         turns = zip(base, head, strict=True)
@@ -298,8 +298,8 @@ def _estimate(
 ) -> tuple[RestsOn | None, float, float | None]:
     """Return the source of the log ratio's interval, its centre, and its half width.
 
-    base, head: logarithms of process medians. spread: calibrated, between processes; used if there
-    are too few processes. offset: calibrated standard deviation of the offset of a whole side.
+    base, head: logarithms of process medians. spread: calibrated standard deviation between
+    processes, used if there are too few. offset: that of the offset of a whole side.
     """
     fewer = min(len(base), len(head))
     quantile = float(norm.isf(alpha / 2))
@@ -351,7 +351,7 @@ def _centre_ms(own: Floats, other: Floats, paired: bool) -> float:
 
 
 def _between(base: Floats, head: Floats, paired: bool) -> float | None:
-    """Return the standard deviation of pairs' log ratios; if unpaired, of log medians, pooled."""
+    """Return the standard deviation of pairs' log ratios; if unpaired, of log medians (pooled)."""
     sides: Sequence[Floats] = (head - base,) if paired else (base, head)
     squares = sum(float(((side - side.mean()) ** 2).sum()) for side in sides)
     freedom = sum(len(side) - 1 for side in sides)

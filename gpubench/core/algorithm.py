@@ -57,7 +57,7 @@ class Algorithm(ABC):
     variants: parameter sets that need different kernels; `make kernels` compiles all of them.
     needs: axis values that every input must have.
     replaces: for an update, the algorithm that builds the same structure from scratch.
-    loses: if the answer may be incomplete, the key in `outcome` with the number of lost items.
+    loses: if the answer may be incomplete, the key of the number of lost items in `outcome`.
     library_part: the part of the work done by the library, e.g. "sort", if the rest is ours.
     """
 
@@ -85,10 +85,11 @@ class Algorithm(ABC):
 
     @classmethod
     def declared(cls, form: str) -> dict[str, str | None]:
-        """Return the fields that describe a variant in results, independent of this class.
+        """Return the fields that describe a variant in results, readable without this class.
 
-        problem: its name. task: the extent of a search, see TASKS. answer: the kind of answer; only
-        algorithms with equal problem, task and answer are comparable. Others: see `Algorithm`.
+        problem: the problem's name. task: the work of a search, see TASKS. answer: the kind of
+        answer. Only algorithms with equal values of these three are comparable. For the other
+        fields, see `Algorithm`.
         """
         task, answer = cls.task_and_answer(form)
         return {
@@ -125,21 +126,18 @@ class Algorithm(ABC):
         raise NotImplementedError(f"{self.name} has no answer")
 
     def poison(self) -> None:
-        """Queue overwriting the answer with values that no correct answer contains; not timed.
+        """Queue fills of the answer with values that no correct answer contains; not timed.
 
-        Proves that the next launch recomputes the answer: called before each launch whose answer is
-        checked after timing; an answer that is correct without that launch is rejected. The
-        default fills the arrays of `answer`. An algorithm that derives `answer` from other data on
-        request must overwrite that data instead, so that `answer` can still be read.
+        Called before each launch whose answer is checked after timing, to prove that this launch
+        computes it: an answer that is correct before the launch is rejected. The default fills the
+        arrays of `answer`. An algorithm that derives `answer` from other data on request must
+        overwrite that data instead, so that `answer` can still be read.
         """
         poison(self.device, *arrays_of(self.answer))
 
     @abstractmethod
     def traffic_bytes(self) -> int | None:
-        """Return the minimum number of bytes of device-memory traffic of one execution.
-
-        None if there is no model.
-        """
+        """Return the minimum device-memory traffic of one execution in bytes; None if unknown."""
 
     @property
     def no_graph(self) -> str | None:
@@ -158,14 +156,14 @@ class Algorithm(ABC):
     def level_steps(self) -> list[tuple[int, str, Callable[[], None]]]:
         """Return the steps of a launch that proceeds by levels: level, name, and function.
 
-        The functions repeat the last launch. Empty if a launch has no levels.
+        Calling the functions in order repeats the last launch. Empty if a launch has no levels.
         """
         return []
 
     def peak_bytes(self) -> int | None:
-        """Return the peak memory, if it exceeds `workspace_bytes` because a library allocates.
+        """Return the peak memory in bytes if a library also allocates, otherwise None.
 
-        Device memory; for algorithms on the host, host memory. None otherwise.
+        It is device memory or, for algorithms that run on the host, host memory.
         """
         return None
 

@@ -18,7 +18,7 @@ def bits(words: NDArray[np.uint32]) -> str:
 def check_array(
     name: str, array: NDArray[Any], shape: tuple[int, ...], dtype: DTypeLike
 ) -> str | None:
-    """Compare shape and type with the contract."""
+    """Check the shape and type of an array."""
     if array.shape != shape:
         return f"{name} has shape {array.shape}, expected {shape}"
     if array.dtype != dtype:
@@ -50,5 +50,5 @@ def first_absent(wanted: NDArray[np.int64], present: NDArray[np.int64]) -> int |
 
 
 def exclusive_sum(counts: Ints) -> NDArray[np.int64]:
-    """Return the exclusive prefix sums and the total, int64, shape (counts + 1,)."""
+    """Return the exclusive prefix sums and the total, int64, shape (len(counts) + 1,)."""
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class HostWork:
-    """Mixin; must come before the contract in a class's list of bases."""
+    """Mixin; must precede the contract in a class's list of bases."""
 
     def download(self, array: Any) -> NDArray[Any]:
         """Return an array of the answer, which is already on the host."""
@@ -21,4 +21,4 @@ class HostWork:
         return "a launch works or waits on the host, which no CUDA graph can hold"
 
     def traffic_bytes(self) -> None:
-        """No model: nothing moves through device memory."""
+        """Return None: nothing moves through device memory."""

@@ -27,7 +27,7 @@ class HasMemory(Protocol):
 
 
 def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | None:
-    """Return a message if `inputs` inputs do not fit into host or device memory, or None."""
+    """Return a message if `inputs` inputs of a recipe exceed host or device memory, else None."""
     for needed, available, place in (
         (recipe.host_bytes, _machine_bytes(), "of this machine"),
         (recipe.host_bytes, allowed_bytes(), "that this process may take"),
@@ -61,7 +61,7 @@ def _limits() -> Iterator[int]:
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
             continue
-        # In a container, the control group of this path may appear as the root.
+        # In a container this path may not exist, since its group may be mounted as the root.
         top, name = (
             (GROUPS / "memory", "memory.limit_in_bytes") if controllers else (GROUPS, "memory.max")
         )

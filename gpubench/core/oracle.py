@@ -47,8 +47,8 @@ def first_launch(
 ) -> str | None:
     """Load an input, launch once, and check; return None, or a description of the first error.
 
-    If loading already produces an answer, it is checked before the launch that starts from it: a
-    broken linked list may be endless. do: called with the load, then with the launch, to run each.
+    An answer that loading already produces is checked before the launch, which starts from it and
+    might never end on a broken linked list. do: called with the load, then the launch, to run them.
     """
     do = do or (lambda work: work())
     do(partial(algorithm.load, inputs))

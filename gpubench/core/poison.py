@@ -21,7 +21,7 @@ def arrays_of(answer: Any) -> list[Any]:
 
 
 def poison(device: Device, *arrays: Any) -> None:
-    """Queue filling arrays with values that no correct answer contains: negative integers, NaN.
+    """Queue fills of arrays with values that no correct answer contains: negative integers, NaN.
 
     arrays: device arrays, or NumPy arrays, which are filled immediately unless read-only.
     """
@@ -30,7 +30,7 @@ def poison(device: Device, *arrays: Any) -> None:
 
 
 def empty(device: Device, cells: Any) -> None:
-    """Queue making a cell list empty: incorrect if there are particles, but safe to traverse."""
+    """Queue fills that empty a cell list: wrong if there are particles, but safe to traverse."""
     for array in arrays_of(cells):
         _fill(device, array, cells.empty_byte)
 

@@ -19,9 +19,9 @@ Sample: TypeAlias = tuple[Inputs, Mapping[str, int]]
 class Problem:
     """A problem that a group of algorithms solves; `name` is their `family`.
 
-    A declaration does not import the oracle or the suite, which need SciPy: it gives the name of a
-    class in `oracle.py` and of functions in `cases.py`, both in the same package. A problem in a
-    single file overrides `oracle` and `cases` instead.
+    A declaration does not import the oracle or the suite, which need SciPy. Instead, it names a
+    class in `oracle.py` and functions in `cases.py`, both in the same package. A problem in a
+    single file overrides `oracle` and `cases`.
 
     takes: the kind of its inputs.
     makes_cells: whether its algorithms build cell lists that a simulation can use.
@@ -51,7 +51,7 @@ class Problem:
         return self._cases(self.suite)
 
     def large_cases(self) -> Sequence[Case]:
-        """Return inputs larger than 2^24, where float32 stops holding every integer; for GPUs."""
+        """Return inputs larger than 2^24, above which float32 skips integers; for tests on GPUs."""
         return self._cases(self.large_suite)
 
     def samples(self, algorithm: type[Algorithm], form: str) -> Iterator[Sample]:

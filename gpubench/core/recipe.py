@@ -82,8 +82,8 @@ class Recipe(ABC):
 
     kind: the name of this kind of input. size_axis: the axis that gives the size of the input.
     named_by: the axis whose presence in a sweep selects this kind.
-    derived: fields of records other than axes.
-    varied, fixed: defaults for axes other than the size in benchmarks: several values, or one.
+    derived: fields of records that are not axes.
+    varied, fixed: values in benchmarks of the axes other than the size: several per axis, or one.
     """
 
     kind: ClassVar[str]
@@ -152,7 +152,7 @@ class Inputs(Protocol):
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """The constructor arguments of algorithms for this input, except device and form."""
+        """The arguments, except device and form, to construct an algorithm for this input."""
 
 
 MAX_PARTICLES = 2**31 - 1

@@ -43,7 +43,7 @@ _REFERENCE = re.compile(r"@\{([\w/]+):(\w+)\}")
 _FILE = re.compile(r"%\{([^}]+)\}")
 _INCLUDE = re.compile(r'#\s*include\s*"([^"]+)"')
 
-Place = tuple[str, str]  # a module, by its path in the package, and a name in it
+Place = tuple[str, str]  # the path of a module in the package, and a name in that module
 
 
 @dataclass
@@ -113,7 +113,7 @@ class SourceTree:
 
         For definitions in the package that are not timed, the place is ("", "").
         """
-        for _ in range(9):  # re-exports
+        for _ in range(9):  # follow re-exports
             own = self.module(module)
             if name in own.defines:
                 return (module, name) if not NOT_TIMED & {*module.split("/")} else ("", "")
@@ -136,7 +136,7 @@ class SourceTree:
         References to other definitions become `@{module:name}`, kernel files `%{file}`.
         """
         if place not in self._forms:
-            # Copy: _Writer modifies statements, and one may define several names.
+            # Copy: _Writer modifies statements, and one statement may define several names.
             nodes = copy.deepcopy(self.module(place[0]).defines[place[1]])
             self._forms[place] = "\n".join(_Writer(self, place).line(node) for node in nodes)
         return self._forms[place]

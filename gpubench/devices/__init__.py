@@ -17,7 +17,7 @@ NEEDS = {
 
 
 def survey() -> list[DeviceReport]:
-    """Return all devices of both backends; unusable devices include the reason."""
+    """Return all devices of both backends; unusable ones with the reason."""
     from gpubench.devices import cuda, opencl
 
     return cuda.survey() + opencl.survey()

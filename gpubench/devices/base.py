@@ -20,7 +20,7 @@ Kernel = Callable[..., None]
 class DeviceReport:
     """One device as listed by `gpubench devices`.
 
-    spec: its value for `--device`. reason: why it is unusable, and what to install.
+    spec: its value for `--device`. reason: why it is unusable, and what to install, else None.
     """
 
     spec: str
@@ -47,8 +47,8 @@ class Device(AbstractContextManager["Device"], ABC):
     name: the vendor's name of the device.
     features: features that a variant may require: the name of the backend, and "graphs" if
         launches can be captured.
-    compute_units, cache_bytes, memory_bytes: number of multiprocessors or cores; size of the
-        last-level cache; memory available to arrays.
+    compute_units: number of multiprocessors or cores.
+    cache_bytes: size of the last-level cache. memory_bytes: memory available to arrays.
     shared_bytes: maximum shared memory per block.
     """
 
@@ -100,7 +100,7 @@ class Device(AbstractContextManager["Device"], ABC):
     def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
         """Return a cheaper way to queue the launches of `work`, or `work` itself.
 
-        work: takes `arrays` one-dimensional arrays, and always launches the same kernels.
+        work: takes one-dimensional arrays, `arrays` in number; always launches the same kernels.
         """
         return work
 
@@ -109,7 +109,7 @@ class Device(AbstractContextManager["Device"], ABC):
         return np.empty(size, np.uint8)
 
     def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
-        """Queue a copy of rows into a host buffer until it is full, starting with row `first`.
+        """Queue a copy of rows, from row `first` on, that fills a host buffer.
 
         array: contiguous; rows are along its first axis. host: a `host_buffer` or a slice of it, at
         least one row long. Returns a function that waits for this copy only.
@@ -117,7 +117,7 @@ class Device(AbstractContextManager["Device"], ABC):
         raise NotImplementedError(f"{self.spec} reads no rows")
 
     def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
-        """Queue a copy of a host buffer into rows, the inverse of `read_rows`.
+        """Queue a copy of a host buffer into rows, from row `first` on: the inverse of `read_rows`.
 
         The buffer must not change until the copy completes; the returned function waits for it.
         """
@@ -128,7 +128,7 @@ class Device(AbstractContextManager["Device"], ABC):
         """Compile a kernel file with -DNAME=value for each constant, and return one kernel.
 
         The file is in kernels/, or in the folder of a plug-in. Compiled code is reused for the same
-        file and constants. SHARED_BYTES is the size of the kernel's SHARED_VECTORS.
+        file and constants. The constant SHARED_BYTES is the size of the kernel's SHARED_VECTORS.
         """
 
     @contextmanager
@@ -161,7 +161,7 @@ class Device(AbstractContextManager["Device"], ABC):
         return None
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Return the reasons for throttling in a state from `state()`; usually none."""
+        """Return the reasons for throttling according to a result of `state`; usually none."""
         return ()
 
     def close(self) -> None:

@@ -27,8 +27,8 @@ from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 
 LARGE_BYTES = 2**20  # smaller downloads go to ordinary pageable memory
 POOLED_BYTES = 2**31  # after allocating this much page-locked memory, unused blocks are freed
-# The NVML clock event reasons (nvmlClocksEventReasons) that slow down measurements, without those
-# for an idle GPU and for clocks set by the user.
+# The NVML clock event reasons (nvmlClocksEventReasons) that slow down measurements; those for an
+# idle GPU and for clocks set by the user are omitted.
 THROTTLES = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -192,7 +192,7 @@ class CUDADevice(Device):
         return host
 
     def _page_locked(self, size: int) -> NDArray[np.uint8]:
-        """Return page-locked memory from CuPy's pool, to which it returns when freed.
+        """Return host memory: page-locked and from CuPy's pool if at least LARGE_BYTES.
 
         The pool avoids page faults, which make writes several times slower. It reuses a block only
         for the same size, so sizes are rounded up; unused blocks are freed from time to time.
@@ -298,8 +298,8 @@ class CUDADevice(Device):
         """Return the machine code of a kernel file, from the user's cache folder if possible.
 
         PyCUDA's own cache is slow: it detects changes by running nvcc's preprocessor on every file
-        with includes, about 0.4 s per file. Instead, the cache key here includes a hash of all
-        sources in the kernel folders.
+        with includes, about 0.4 s per file. Here, the cache key includes a hash of all sources in
+        the kernel folders instead.
         """
         folders = kernel_folders(file)
         options = ["-O3", *(f"-D{constant}={value}" for constant, value in constants)]

@@ -128,7 +128,7 @@ class CuPyDevice(Device):
 
     def download(self, array: BorrowedArray) -> NDArray[Any]:
         self._require_live()
-        if isinstance(array.owner, np.ndarray):  # a status
+        if isinstance(array.owner, np.ndarray):  # returned by `status`
             self.synchronize()
             return array.owner.copy()
         host = np.empty(array.shape, array.dtype)
@@ -138,7 +138,7 @@ class CuPyDevice(Device):
 
     def fill(self, array: BorrowedArray, byte: int) -> None:
         self._require_live()
-        if isinstance(array.owner, np.ndarray):  # a status
+        if isinstance(array.owner, np.ndarray):  # returned by `status`
             array.owner.view(np.uint8)[:] = byte
         elif array.size:
             self._runtime.memsetAsync(array.ptr, byte, array.nbytes, self.stream())
@@ -228,7 +228,7 @@ class BorrowedArray:
 
 
 class Launch:
-    """A kernel, called to launch it.
+    """A kernel; calling it launches it.
 
     Arguments are packed into a buffer, one 64-bit word each, which the driver copies at a launch.
     The first launch fixes the argument types. Not thread-safe.
@@ -271,8 +271,8 @@ Noted = tuple[Launch, int, int, tuple[Any, ...]]  # a launch, its blocks and thr
 class Replay:
     """Launches recorded once with placeholder arrays (slots), and replayed with real arrays.
 
-    The driver reads each argument through a pointer, so arguments with the same array share a word:
-    a replay writes one word per slot, and one per slot length that kernels read.
+    The driver reads each argument through a pointer, so arguments that are the same array share one
+    word: a replay writes one word per slot, and one for each slot length that kernels take.
     """
 
     def __init__(

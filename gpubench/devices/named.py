@@ -12,7 +12,7 @@ from gpubench.devices.base import Device
 
 
 class NamedKernel:
-    """A kernel launched with keyword arguments, which have the names in its source."""
+    """A kernel launched with keyword arguments, named like the parameters in its source."""
 
     def __init__(self, device: Device, file: str, name: str, **constants: int | str) -> None:
         self._kernel, self._what = device.kernel(file, name, **constants), f"{name} of {file}"

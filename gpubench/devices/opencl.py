@@ -60,7 +60,7 @@ def _opencl() -> Any:
 
 
 def _vendors(cache_folder: Path, runtimes: Mapping[str, bytes]) -> Path | None:
-    """Return a folder with these files; None if it cannot be written.
+    """Return a folder with these files, made if missing; None if it cannot be written.
 
     All processes share it: its name is a hash of its content, and it is never removed.
     """
@@ -88,7 +88,7 @@ def _devices() -> list[Any]:
     try:
         platforms = cl.get_platforms()
     except cl.LogicError:
-        platforms = []  # raised by the loader if no runtime is installed
+        platforms = []  # the loader raises this error if no runtime is installed
     found = [device for platform in platforms for device in platform.get_devices()]
     return sorted(found, key=lambda device: not device.type & cl.device_type.GPU)
 
@@ -149,7 +149,7 @@ def open_opencl(which: str = "") -> OpenCLDevice:
 
 
 def _why_not_compiled(error: Exception) -> Exception:
-    """Return a CompileError that starts with the compiler's first error, else the same error."""
+    """Return a CompileError that starts with the compiler's first error, or `error` if none."""
     first = re.search(r"^.*\berror:.*$", str(error), re.MULTILINE)
     if first is None:
         return error

@@ -28,7 +28,7 @@ def peak_of(work: Callable[[], object]) -> int | None:
 
 
 def _trim() -> None:
-    """Return freed memory that the C library still caches to the operating system."""
+    """Give memory that is freed, but cached by the C library, back to the operating system."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc
         trim(0)

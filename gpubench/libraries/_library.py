@@ -16,13 +16,13 @@ from gpubench.problems.neighbours.contract import NeighbourSearch
 
 
 class LibrarySearch(NeighbourSearch):
-    """A search by a library; the answer is copied to the host on request."""
+    """A search by a library; `neighbours` copies its answer to the host."""
 
     def download(self, array: Any) -> NDArray[Any]:
         return np.asarray(array)
 
     def traffic_bytes(self) -> int | None:
-        """No model: the library determines the traffic."""
+        """Return None: the library determines the traffic."""
         return None
 
 

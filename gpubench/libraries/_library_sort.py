@@ -19,7 +19,7 @@ SEARCHES = ("build", "count", "ten-counts", "list")
 class LibrarySort(CellList):
     """Particles sorted by cell, with a library's sort and binary search.
 
-    Order and starts are int32. If a library returns int64, the conversion is part of the timing.
+    Order and starts are int32. If a library returns int64, the conversion is timed too.
     """
 
     forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only", CUDA, allocates=True)}
@@ -54,7 +54,7 @@ class LibrarySort(CellList):
         return self.workspace_bytes + (self._pool or 0)
 
     def traffic_bytes(self) -> int | None:
-        """No model: the library determines the traffic."""
+        """Return None: the library determines the traffic."""
         return None
 
 

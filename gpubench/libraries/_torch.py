@@ -14,7 +14,7 @@ EXTRA = "rivals-cuda13"
 class Torch:
     """PyTorch on one of our CUDA devices.
 
-    torch: the module. device: PyTorch's name for our device. library: name and version.
+    torch: the module. device: our device as a torch.device. library: name and version.
     """
 
     def __init__(self, device: Device) -> None:

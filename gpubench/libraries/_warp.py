@@ -1,4 +1,4 @@
-"""NVIDIA Warp on our devices: for CUDA in their context and stream, otherwise on the host."""
+"""NVIDIA Warp on our devices: with CUDA in our context and stream, otherwise on the host."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class CudaComputeKeySort(KeySort):
         self.library = name_with_version("cuda-cccl")
         self.allocate_answer()
         self._stream = _Stream(self.device.stream.handle)  # type: ignore[attr-defined]  # CUDA's
-        given = self.sorted_keys, self.sorted_values  # have the same types as the inputs
+        given = self.sorted_keys, self.sorted_values  # placeholders with the types of the inputs
         self._sorter = compute.make_radix_sort(
             **self._arrays(*given), order=compute.SortOrder.ASCENDING
         )

@@ -24,9 +24,9 @@ MOST_SCALARS = 2**31 - 1  # addressable by int32 indices
 class CusparseCsr(CsrProduct):
     """`cusparseSpMV` with three scalars per block, the diagonal first in each row.
 
-    A scalar matrix, because cuSPARSE supports only square blocks. Columns within a row are in the
-    order of the neighbour list, as in our layouts. Matrix, descriptors and buffer are created when
-    the input is loaded. CuPy refuses to call cuSPARSE during graph capture.
+    The matrix is scalar because cuSPARSE supports only square blocks. Columns within a row are in
+    the order of the neighbour list, as in our layouts. Matrix, descriptors and buffer are created
+    when the input is loaded. CuPy refuses to call cuSPARSE during graph capture.
     """
 
     name = "cusparse-csr"
@@ -114,5 +114,5 @@ class CusparseCsr(CsrProduct):
         return Product(self._values)
 
     def traffic_bytes(self) -> int:
-        # Scalars with their columns, row starts, both vectors.
+        # Scalars with their column indices, row starts, and both vectors.
         return 8 * 3 * (self.places + self.rows) + 4 * self.rows + (12 + 4) * self.rows

@@ -26,9 +26,9 @@ OPENCL = frozenset({"opencl"})
 class NeighbourListCall(LibrarySearch):
     """A full call of `NeighbourList`, from the user's array of positions to the result arrays.
 
-    Each variant is named after a kind of array: NumPy with float64 (as for vesin and SciPy), CuPy
-    or PyTorch with float32. `kept` variants have a capacity and reuse the arrays of an earlier
-    result, so that a graph can capture them; the others allocate, and wait for the result.
+    Each variant names a kind of array: NumPy with float64 (as for vesin and SciPy), CuPy or PyTorch
+    with float32. `kept` variants have a capacity and reuse the arrays of an earlier result, so that
+    a graph can capture them; the others allocate arrays and wait for the result.
     """
 
     name = "neighbour-list"

@@ -20,7 +20,7 @@ ROUND = 16  # the library rounds its estimates of row lengths up to multiples of
 
 
 class NvalchemiCellList(LibrarySearch):
-    """`nvalchemiops.torch.neighbors.cell_list`, in float32, with rows that fit the longest row.
+    """`nvalchemiops.torch.neighbors.cell_list` in float32; matrix rows fit the longest list.
 
     The library assumes that the box starts at the origin, so positions are shifted beforehand. It
     also returns the periodic image of each neighbour, which is part of the timing.

@@ -17,12 +17,12 @@ class Budget:
     """When to stop sampling a task.
 
     seconds_per_task: device time, including the lead-in that makes each sample cold or hot.
-    min_samples: always taken, even if over time. At least 6 are needed for a full 95 % confidence
-        interval of the median.
+    min_samples: always taken, even if this takes longer. At least 6 are needed for a full 95 %
+        confidence interval of the median.
     max_samples: never exceeded.
-    relative_half_width: stop when the interval is this narrow: of the ratio to the fastest task of
-        the comparison, or of its own median without a comparison.
-    max_batch: maximum calls of the work in a sample, except to complete a cycle of all inputs.
+    relative_half_width: stop when the half width of an interval is at most this fraction of its
+        centre: of the interval of the ratio to the fastest task or, if not compared, of the median.
+    max_batch: maximum number of calls of the work in a sample; a cycle of all inputs may exceed it.
     most_over_fastest: a task slower than the fastest of its comparison by more than this factor
         is left out, if `min_samples` of it would far exceed `seconds_per_task`.
     """

@@ -86,7 +86,7 @@ def _added() -> dict[str, Any]:
 
 
 def _code_of(files: Sequence[Path]) -> tuple[str | None, bool | None]:
-    """Return the commit of the files' repository, and whether the files differ from it.
+    """Return the commit of the repository that contains files, and whether they differ from it.
 
     None for both if the files are not in git.
     """
@@ -109,7 +109,7 @@ def machine(device_name: str, is_cpu: bool) -> str:
 def code_hash() -> str:
     """Return the SHA-256 over the sources of the package and the kernels, 16 hex digits.
 
-    Includes plug-ins. The same for a checkout and for the wheel built from it.
+    Includes plug-ins. A checkout and the wheel built from it have the same hash.
     """
     return _hash_of(paths.PACKAGE, paths.kernel_folder(), plugins.additions())
 
@@ -149,7 +149,7 @@ def _copy_ms(device: Device, source: Any, target: Any) -> float:
 def overhead_ms(device: Device) -> dict[str, float]:
     """Measure the median duration of an empty sample in each mode.
 
-    Every sample includes it once, whatever its batch size; it is not subtracted.
+    Every sample includes this time once, whatever its batch size; it is not subtracted.
     """
     found = overhead(device, EMPTY_SAMPLES)
     return {mode: six_digits(summary.median_ms) for mode, summary in found.items()}

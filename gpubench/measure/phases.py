@@ -29,8 +29,8 @@ MOST_FILLS = 100
 class PhaseTime:
     """The time of a phase per step, in milliseconds.
 
-    median_ms: over all steps. mean_ms: meaningful also for phases that only some steps have, such
-    as rebuilding neighbour lists; the means of all phases add up to the mean step time.
+    median_ms, mean_ms: over all steps. The mean is also meaningful for phases that only some steps
+    have, such as rebuilding neighbour lists; the means of all phases add up to the mean step time.
     """
 
     median_ms: float

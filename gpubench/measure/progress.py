@@ -90,7 +90,7 @@ def progress(
     is printed.
 
     total: number of steps; the body calls `advance` on the yielded bar.
-    done: number of steps done before.
+    done: number of steps that are already done.
     unit: name of the steps, to show their rate per second; empty for no rate.
     """
     console = console or Console(stderr=True)

@@ -38,14 +38,14 @@ class Task:
     """A task to time.
 
     label: its display name.
-    works: functions that queue the timed launches, and nothing else. They do the same on separate
-        inputs, and take turns, so that none finds its own data in the cache.
+    works: functions that queue the timed launches, and nothing else. They do the same work on
+        separate inputs and take turns, so that none finds its own data in the cache.
     mode: `cold`, caches overwritten before each sample; `hot`, the same kind of work just before;
         `graph`, like hot, but replayed from a recorded graph without launch gaps.
     launches: number of launches queued by one call of a work; times are per launch.
     compared_with: label of a comparison; tasks with equal labels are compared with each other.
-    grain, extra: a batch has a multiple of `grain` calls, and for each `grain` calls `extra`
-        uncounted calls: an artificial slow-down by extra / grain.
+    grain, extra: a batch has a multiple of `grain` counted calls, and `extra` uncounted ones for
+        each `grain` of them: an artificial slow-down by extra / grain.
     """
 
     label: str
@@ -63,7 +63,7 @@ class Sampled:
 
     samples_ms: time per launch, averaged over a batch, for each sample; 6 significant digits.
     batch: launches per sample.
-    summary: of samples_ms; None if the device was throttled throughout.
+    summary: median and interval of samples_ms; None if the device was throttled throughout.
     throttled_ms: samples taken while the device was throttled, which are ignored.
     throttled_by: the reasons for throttling, in words.
     remarks: unusual features of the samples, in words: drift, bimodal.
@@ -87,7 +87,7 @@ class Sampled:
 
     @property
     def nothing_left(self) -> str:
-        """A message why there are no valid samples, with a remedy."""
+        """A message that explains why there are no valid samples, with a remedy."""
         return (
             f"all {len(self.throttled_ms)} samples were taken while the device was throttled"
             f" ({', '.join(self.throttled_by)}): let it cool down, or lock its clocks lower"
@@ -101,7 +101,7 @@ def sample(
     seed: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Sampled]:
-    """Time the tasks as `take_samples` does; return the measurements."""
+    """Time the tasks by `take_samples`; return their measurements in the same order."""
     return [run.sampled() for run in take_samples(device, tasks, budget, seed, on_progress)]
 
 
@@ -112,14 +112,14 @@ def take_samples(
     seed: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Run]:
-    """Time the tasks; return a run with samples for each, in the order of the tasks.
+    """Time the tasks; return a Run with the samples of each task, in the same order.
 
     Tasks that are too slow (see Budget) are left out: their runs have no samples. The others are
     warmed up. Then each round takes one sample of every unfinished task, in random order from
     `seed`. A task finishes when it has `max_samples`; or when it has `min_samples` and either its
     time is spent or the interval of its ratio to the fastest task of its comparison is narrow
-    enough. The fastest task continues until all others have finished; a task without a comparison,
-    until the interval of its own median is narrow enough.
+    enough. The fastest task continues until all others have finished. For a task without a
+    comparison, the interval is that of its own median.
 
     Clocks and throttling are read around each block of rounds; the samples of a throttled block are
     set aside.
@@ -160,7 +160,7 @@ def take_samples(
 
 
 def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
-    """Time empty samples in each mode of the device: the overhead of every sample.
+    """Time empty samples in each mode of the device, to measure the overhead of a sample.
 
     samples: number of samples per mode, each a single launch of nothing.
     """
@@ -312,7 +312,7 @@ class Run:
             work()
 
     def end_block(self, throttled_by: Sequence[str], state: dict[str, Any] | None) -> None:
-        """Record the device's state after a block of samples; mark them if it was throttled."""
+        """Record the device's state after a block; mark its samples if the device was throttled."""
         self.states.append(state)
         if throttled_by:
             self.throttled_by.update(throttled_by)
@@ -338,7 +338,7 @@ class Run:
     def enough(self, budget: Budget, fastest: Run | None) -> str:
         """Return the reason to stop sampling, or an empty string to continue.
 
-        fastest: the fastest task of the comparison; None if this is the fastest.
+        fastest: the fastest task of the comparison; None if this task is the fastest.
         """
         if len(self.times_ms) >= budget.max_samples:
             return "samples"
@@ -387,7 +387,7 @@ class Run:
         ]
 
     def _set_batch(self, least: int) -> None:
-        """Set the batch to at least `least` calls, rounded up to whole cycles of works and grains.
+        """Set the batch to `least` calls, rounded up to a multiple of `grain` and len(works).
 
         A cold sample always has one call; successive samples cycle through the works.
         """

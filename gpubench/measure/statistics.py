@@ -22,8 +22,8 @@ from scipy.stats import binom, kendalltau, theilslopes
 CHANCE = 1e-3
 WORTH_SAYING = 0.02
 LEAST_HUMP = 0.15  # minimum fraction of the samples in each of two modes
-# Fraction of samples in the valley, the middle half of the interval between the clusters' medians.
-# It is about a quarter for a normal or uniform distribution; much less means bimodal.
+# The valley is the middle half of the interval between the medians of the two clusters. It holds
+# about a quarter of normally or uniformly distributed samples; far fewer mean two modes.
 SHARE_IN_VALLEY = 0.2
 
 
@@ -65,8 +65,8 @@ def remarks_on(samples_ms: Sequence[float]) -> list[str]:
     """Describe unusual features of samples, given in the order in which they were taken.
 
     Drift: Kendall's tau between samples and their order, and the Theil-Sen slope. Bimodal: the
-    samples form two clusters, with very few samples between their medians; detected from 31
-    samples on.
+    samples form two clusters, with very few samples between their medians; detecting this takes
+    at least 31 samples.
     """
     samples = np.asarray(samples_ms, float)
     if len(samples) < 6 or np.ptp(samples) == 0:

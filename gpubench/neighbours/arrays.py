@@ -33,7 +33,7 @@ KINDS = (
 
 
 class Layout:
-    """Several arrays in one allocation: its size; byte offset, shape and type of each array."""
+    """Several arrays in one allocation. bytes: its size. places: offset, shape, type of each."""
 
     def __init__(self, *sizes: tuple[int, str]) -> None:
         self.bytes = 0
@@ -257,7 +257,7 @@ def checked(array: Any) -> Any:
 
 
 def dense(tensor: Any) -> Any:
-    """Return a float tensor detached from autograd; UserError if it is not float or not dense."""
+    """Return a tensor detached from autograd; raise UserError if it is not float or not dense."""
     if (kind := str(tensor.dtype).removeprefix("torch.")) not in FLOATS:
         raise UserError(f"positions take float32 or float64, not {kind}")
     try:

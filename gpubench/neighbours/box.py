@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from gpubench.base.errors import UserError
 from gpubench.core.grid import LARGEST_CELL, SMALLEST_CELL, Grid, edges_of
 
-CELLS_PER_PARTICLE = 4  # maximum, since empty cells cost time; cells may exceed the cutoff instead
+CELLS_PER_PARTICLE = 4  # maximum, since empty cells cost time; if reached, cells become longer
 LEAST_CELLS = 4096  # always allowed, however few the particles
 MOST_ALONG = 2**20  # cells along one axis, limited by float32 resolution
 ROUNDING = 2.0**-22  # relative tolerance when box / cutoff should be a whole number
 LEAST_CUTOFF = 2.0**-62  # the square of a shorter cutoff may be 0 in float32
 MOST_SHOWN = 100  # characters of a user's value quoted in an error message
-COARSE = 1e-3  # fraction of the cutoff; a larger rounding bound is reported to the user
+COARSE = 1e-3  # fraction of the cutoff; if the rounding bound exceeds it, the user is told
 
 # The layout of `struct Box` in kernels/neighbour_geometry.cu.
 BOX_DTYPE = np.dtype([("low", np.float64, 3), ("size", np.float64, 3), ("periodic", np.float64, 3)])
@@ -30,7 +30,7 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class SearchBox:
-    """An orthogonal box. low: its lower corner. size: its edges. periodic: per axis."""
+    """An orthogonal box. low: its lower corner. size: its edges. periodic: whether axes repeat."""
 
     low: Triple
     size: Triple
@@ -156,7 +156,7 @@ def shown(value: Any) -> str:
 
 
 def without_gradient(name: str, value: Any) -> None:
-    """Raise UserError if a value, or an item of it, requires a gradient: it would get none."""
+    """Raise UserError if a value or an item of it requires a gradient, which is not computed."""
     parts = value if isinstance(value, tuple | list) else (value,)
     if any(getattr(part, "requires_grad", False) for part in parts):
         raise UserError(f"there is no gradient in {name}: give {name} detached, as numbers")

@@ -21,8 +21,8 @@ class Found(Fixed):
     and `neighbours` contains row numbers instead of particle numbers.
 
     Later searches do not change these arrays. Vectors and distances are computed on request, from
-    the positions of the search, so do not change those in place before. If the positions are a
-    tensor that requires a gradient, vectors and distances are differentiable.
+    the array of positions that was searched: do not modify it in place before requesting them. If
+    it is a tensor that requires a gradient, vectors and distances are differentiable.
 
     Copying and pickling wait for the device and raise the same errors as `check`.
     """
@@ -149,7 +149,7 @@ class Found(Fixed):
         return self.arrays.device is arrays.device and is_alike
 
     def at(self, positions: Any, given: Any) -> Found:
-        """Return the same list with new positions, given as a kernel argument."""
+        """Return the same list with new positions. given: the user's own array of them."""
         return Found(self.arrays, self.plan, self.rows, positions, self._pairs, given)
 
     @uncompiled
@@ -191,7 +191,7 @@ class Kept:
         self._flag, self._kernel = device.empty(1, "int64"), found.plan.kernel("has_moved")
 
     def serves(self, arrays: Arrays, positions: Any) -> bool:
-        """Wait; True if the list is valid for these positions. Non-finite ones make it invalid."""
+        """Wait; True if the list is valid for these positions; False if one is not finite."""
         device, plan, before = arrays.device, self.found.plan, self._before
         is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
         if arrays is not self.found.arrays or not is_alike:

@@ -11,7 +11,7 @@ import torch
 
 
 class Vectors(torch.autograd.Function):  # type: ignore[misc]
-    """Attaches a gradient to precomputed vectors, (pairs, 3), of positions, (n, 3) or (n, 4).
+    """Makes precomputed vectors, (pairs, 3), differentiable in positions, (n, 3) or (n, 4).
 
     pairs: the particles of each pair, (pairs, 2). The image shifts are constants.
     """
@@ -33,7 +33,7 @@ class Vectors(torch.autograd.Function):  # type: ignore[misc]
 
 
 class Distances(torch.autograd.Function):  # type: ignore[misc]
-    """Attaches a gradient to precomputed distances, (pairs,); at distance 0 it is 0."""
+    """Makes precomputed distances, (pairs,), differentiable in vectors; the gradient at 0 is 0."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Any, distances: Any) -> Any:

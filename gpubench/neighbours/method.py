@@ -1,4 +1,4 @@
-"""Choice of the search behind a neighbour list: by name, or from measurements on like devices."""
+"""Choice of the search behind a neighbour list: by name, or by measurements on similar devices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def methods() -> dict[str, type[CellSearch]]:
 
     Searches built on a library's sort are excluded: the library brings its own arrays and streams.
     """
-    # Not from the registry: it imports every algorithm, which would dominate the first call.
+    # Not from the registry: importing every algorithm would dominate the time of the first call.
     searches = classes_in(cell_search, CellSearch)
     return {each.name.removeprefix(PREFIX): each for each in searches if TASK in each.forms}
 
@@ -38,8 +38,8 @@ def chosen(
 ) -> tuple[type[CellSearch], str]:
     """Return the search to use, and the reason.
 
-    method: a name, or `auto` to choose from the measurements on a device. needs_sorted: whether
-    the search must use sorted cells, not linked lists.
+    method: a name, or `auto` to choose by measurements. needs_sorted: whether the search must use
+    sorted cells, not linked lists.
     """
     known = methods()
     if method != "auto":

@@ -26,8 +26,8 @@ BLOCK = 256
 class ResultArrays:
     """Arrays of a result, on the device.
 
-    counts: int32, (n,). offsets: int64, (n + 1,). neighbours: int32. ids: int32, (n,), maps row
-    numbers, which `neighbours` also contains, to particles; None if row r is particle r.
+    counts: int32, (n,). offsets: int64, (n + 1,). neighbours: int32. ids: int32, (n,), the particle
+    of each row; `neighbours` then contains row numbers too. None if row r is particle r.
     given: arrays already returned to the user; reused if later kernel writes show in them.
     """
 
@@ -41,7 +41,7 @@ class ResultArrays:
 class PairKernels:
     """Kernels that compute a quantity for each pair of particles.
 
-    positions: an array with the shape and type of those to come. capacity: see `Plan`.
+    positions: an array with the shape and type of all positions to come. capacity: see `Plan`.
     """
 
     capacity: int | None = None
@@ -186,9 +186,10 @@ class Plan(PairKernels):
         self._read = query.arrays(cells, self._placed)
 
     def require_sound(self) -> int:
-        """Wait; return the pairs of the last search or, with a capacity, the maximum so far.
+        """Wait, and return the number of pairs of the last search.
 
-        Raises UserError for a position that is not finite or not in the box. Resets both.
+        With a capacity, return the maximum of all searches since the last call instead. Raises
+        UserError for a position that is not finite or not in the box.
         """
         status: list[int] = self._device.download(self.status).tolist()
         not_finite, outside, most = status

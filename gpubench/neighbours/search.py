@@ -26,7 +26,7 @@ class NeighbourList(Fixed):
 
     cutoff: in the unit of the positions. box: three edges, or None for open space. periodic:
         whether the box is periodic, for all axes or per axis. low: the lower corner of the box.
-    half: list each pair once, in the row of either particle; by default in both. order: number
+    half: list each pair once, in either particle's row; by default in both rows. order: number
         rows by particle ("input") or in cell order ("cells"; `Found.ids` maps rows to particles).
     skin: list pairs within cutoff + skin, so that `update` can reuse the list.
     capacity: fixed size of the neighbour array. A search then does not wait for the device, can be

@@ -36,13 +36,13 @@ RESULTS = Path("results/local")
 SKINS = (0.0, 0.1, 0.2, 0.3, 0.5)  # fractions of the cutoff
 ALL_PAIRS_LIMIT = 2**16  # particles; above it, testing all pairs is slower than any other search
 HOST_LIMIT = 2**17  # particles; above it, searches on the host are slower than any on a GPU
-MOST_OVER_FASTEST = 4.0  # to save time, searches slower than the fastest by more are left out
+MOST_OVER_FASTEST = 4.0  # searches slower than the fastest by a larger factor are left out
 DEVICE_SECONDS = 20.0  # sampling time of all searches together
-TIMED_SECONDS = 0.5  # at most, sampling time of one search
+TIMED_SECONDS = 0.5  # maximum sampling time of one search
 # Other time: start-up; construction of each search from cached code; and launching and checking
-# each search, in units of the time that one host thread takes to find all pairs.
+# each search, as a multiple of the time that one host thread takes to find all pairs.
 BEGUN_SECONDS, MADE_SECONDS, CHECKED_TIMES = 4.0, 0.5, 4
-QUERIES = 100  # particles queried to estimate that time
+QUERIES = 100  # number of particles queried to estimate the time to find all pairs
 TEXT = """\
 title = "Neighbour searches on particles of one's own"
 question = "Which search is fastest on these particles?"
@@ -171,7 +171,7 @@ def tune(
         if len(states) > 1 and task == "list":
             wider = moments.wider(cutoff, skins)
             ours = [each for each in subjects if each.algorithm.removeprefix(PREFIX) in methods()]
-            for skin, each in wider.items():  # for skin 0, `sweeps` has it already: the last frame
+            for skin, each in wider.items():  # skin 0 is in `sweeps` already: it is `last`
                 sweeps.setdefault(each.distribution, _sweep(f"skin-{skin:g}", each, ours))
         seconds = _seconds([*sweeps.values()], cutoff)
         say(

@@ -30,8 +30,8 @@ def write(
     """Write the source of a search that counts and lists; return the paths of the files.
 
     periodic: the periodic axes, such as "xz". neighbours: approximate number per particle, used to
-    tune the cell size and the number of candidates with a marker bit. Raises UserError for a search
-    or task that cannot be exported, and if the folder already has one of the files.
+    tune the cell size and the number of marker bits per particle. Raises UserError for a search or
+    task that cannot be exported, and if the folder already has one of the files.
     """
     if (search, task) != (SEARCH, TASK):
         raise UserError(f"only {SEARCH} --task {TASK} can be exported, not {search} --task {task}")

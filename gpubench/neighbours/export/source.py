@@ -17,7 +17,7 @@ def resolved(text: str, constants: Constants) -> str:
     Names that are not in `constants` count as undefined.
     """
     kept: list[str] = []
-    holds: list[bool] = []  # of each open condition
+    holds: list[bool] = []  # for each open condition, whether lines are kept
     for line in text.splitlines():
         directive = _DIRECTIVE.match(line)
         word, condition = directive.groups() if directive else ("", "")
@@ -47,7 +47,7 @@ CHOSEN = {"__CUDACC__": 1, "FROM_POSITIONS": 1, "STAGED": 1}  # defined by nvcc 
 
 
 def with_kernels(text: str, constants: Constants) -> str:
-    """Return a template with its included files inserted, and #undef for all their macros."""
+    """Return a template with its included files inserted, and an #undef for each macro in them."""
     constants = {**CHOSEN, **constants}
     text = re.sub(r'#include "(.+)"\n', lambda found: _body(found[1], constants), text)
     macros = dict.fromkeys(re.findall(r"^#define (?!GPUBENCH)(\w+)", text, re.MULTILINE))
