@@ -94,9 +94,9 @@ class Photo(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a page, in the order of its fields.
+    """A part of a page, which shows its fields in this order.
 
-    slug: anchor in the contents, and file name of the picture. machine: pages show one at a time.
+    slug: anchor, and the picture's file name. machine: only one machine's sections show at a time.
     style: "half" (width) or "abreast" (figures side by side). command: repeats the measurements.
     """
 
