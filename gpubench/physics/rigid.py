@@ -18,7 +18,7 @@ from gpubench.base.errors import UserError
 from gpubench.physics.arrays import Floats
 
 UNTURNED = (1.0, 0.0, 0.0, 0.0)
-# Particles are kept down to this depth: deeper ones than a kernel radius interact with nothing.
+# Particles are kept down to this depth: those deeper than a kernel radius interact with nothing.
 SHELL = 1.0
 
 
