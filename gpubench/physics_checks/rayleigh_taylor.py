@@ -68,7 +68,7 @@ def _mixing_heights(column: DPD, span: float) -> tuple[Floats, Floats]:
 
 
 def _mixing_findings(column: DPD, times: Floats, heights: Floats) -> list[Finding]:
-    """Return the last height, and alpha in height = alpha A g t^2 from the slope of its root."""
+    """Return the last height h, and alpha in h = alpha A g t^2, from the slope of sqrt(h)."""
     of_box = heights / column.box.size[2]
     in_range = (of_box > MIXED[0]) & (of_box < MIXED[1])
     if (count := int(in_range.sum())) < LEAST_POINTS:
