@@ -9,7 +9,7 @@ SPARE_PLANES = 8  # empty planes that keep cells above the last rank's particles
 SPARE_EDGE = 1.5  # allocated rows of a halo plane per particle
 LEAST = 256  # minimum number of spare rows
 BALANCE_EVERY = 32  # steps between checks of the balance
-IMBALANCE = 0.03  # excess of the largest part, above which planes are reassigned
+IMBALANCE = 0.03  # relative excess of the largest part above which planes are reassigned
 WARP = 32
 
 
