@@ -66,8 +66,8 @@ def is_unbalanced(
 class Move:
     """A range of planes that passes from one rank to another, as rows of both.
 
-    low, high: its planes. rows: its particles. first: its first row at the sender, by the old
-    bounds. to: its first row at the receiver, by the new ones.
+    low, high: its first plane, and the end of its planes. rows: number of its particles. first: its
+    first row at the sender, by the old bounds. to: its first row at the receiver, by the new ones.
     """
 
     sender: int

@@ -144,7 +144,7 @@ def open_transport(name: str, device: Device, ranks: Ranks) -> Transport:
 
 
 class RankPlace(NamedTuple):
-    """A rank's location; gpu: its bus id, for CUDA; peers: the GPUs whose memory it reaches."""
+    """A rank's location; gpu: bus id of its CUDA GPU; peers: the GPUs whose memory it can reach."""
 
     spec: str
     host: str

@@ -166,7 +166,7 @@ def wait_until_read(descriptor: int) -> None:
 
 
 def answer(rank: socket.socket) -> None:
-    """Let a rank proceed to its end; it may have been killed meanwhile."""
+    """Answer a rank that waits for this; the rank may have been killed meanwhile."""
     try:
         rank.sendall(ANSWER)
     except OSError:
