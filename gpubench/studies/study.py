@@ -273,7 +273,7 @@ def parse_study(name: str, text: str) -> Study:
 def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None:
     """Raise StudyError where a study names an algorithm, form or parameter that does not exist.
 
-    Also where a sweep gives an algorithm the wrong kind of input.
+    Also raises it where a sweep gives an algorithm the wrong kind of input.
     """
     families = problems.problems()
     published = study.published
