@@ -134,7 +134,7 @@ def draw_scene(snapshot: Snapshot) -> NDArray[np.uint8]:
 
 
 class Camera:
-    """The camera position for a box of some size, such that the box fills the picture.
+    """A camera placed so that a box of a given size fills the picture.
 
     pixels: width and height of the picture.
     """
