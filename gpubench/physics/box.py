@@ -123,7 +123,7 @@ class Box:
 
         length: length of a unit. units: its inverse. edge: cell edge. reach: the range of forces,
         also the maximum motion in a step. buckets: their number for hashed cells. coarse: steps per
-        edge (kernels/common/coarse.h). coarse_square: more than the square of `reach` in steps.
+        edge (kernels/common/coarse.h). coarse_square: above the square of `reach` in such steps.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units

@@ -70,7 +70,7 @@ def scaled_time(time: float, width: float, gravity: float) -> float:
 def front_position(positions: Floats, spacing: float, depth: float) -> float:
     """Return the x up to which fluid covers the floor without a gap.
 
-    positions: float64 (particles, 3). spacing: between particles at rest. depth: extent along y.
+    positions: float64 (particles, 3). spacing: distance of particles at rest. depth: size along y.
     Only the lowest LAYERS layers count. Scanning from the rear, the front is where a stretch of
     STRETCH spacings is first filled to less than FULL. This ignores spray ahead of the front and
     airborne fluid. Raises UserError where no fluid is found.
