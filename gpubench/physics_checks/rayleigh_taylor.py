@@ -151,8 +151,8 @@ def single_mode(
 ) -> CheckOutcome:
     """Measure the growth rate of a single small wave of the interface, in runs of different seeds.
 
-    repulsion: between the fluids. Greater repulsion reduces mixing, so that the densities of both
-        sides are better defined.
+    repulsion: repulsion between the fluids. If greater, it reduces mixing, so that the densities of
+        both sides are better defined.
     """
     tension = surface_tension(device, tension_particles, tension_snapshots, repulsion)
     particles = round(DENSITY * depth * wavelength**2)
