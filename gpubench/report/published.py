@@ -71,7 +71,7 @@ def _match(
         better = theirs * cell.unit_ms(published.unit) / cell.median_ms
         return Match(theirs, cell, cell.median_ms / cell.unit_ms(run.unit), better)
     what, frame_ms = published.quantities[at[1]].what, cell.frame_ms
-    if frame_ms is None or what == "speed_up":  # "Steps and frames" shows them
+    if frame_ms is None or what == "speed_up":  # shown by `steps.comparison`
         return Match(theirs, cell)
     if what == "frames_per_s":
         return Match(theirs, cell, 1e3 / frame_ms, 1e3 / frame_ms / theirs)
