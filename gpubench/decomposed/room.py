@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 SPARE = 1.1  # allocated rows of a part per particle
-SPARE_PLANES = 8  # planes with cells above the particles of the last rank
+SPARE_PLANES = 8  # empty planes that keep cells above the last rank's particles
 SPARE_EDGE = 1.5  # allocated rows of a halo plane per particle
 LEAST = 256  # minimum number of spare rows
 BALANCE_EVERY = 32  # steps between checks of the balance
-IMBALANCE = 0.03  # excess of the largest part, above which planes are reassigned
+IMBALANCE = 0.03  # relative excess of the largest part above which planes are reassigned
 WARP = 32
 
 

@@ -62,7 +62,7 @@ class PlaneRows(Shares):
     # The rows and planes of each part of the box.
 
     def _neighbours(self) -> list[tuple[int, int]]:
-        """Return the sides that have a neighbour, with its rank."""
+        """Return each side that has a neighbour, and the neighbour's rank."""
         last = self.team.ranks.size - 1
         found = [(LOW, self.rank - 1)] if self.rank > 0 else []
         return [*found, (HIGH, self.rank + 1)] if self.rank < last else found
@@ -101,7 +101,7 @@ class PlaneRows(Shares):
         count = int(self.halo[peer][0])
         return (self.edge - count if side == LOW else self.edge + self.owned), count
 
-    # The array of cell starts differs if another rank sorted the particles.
+    # Which array holds the cell starts depends on the rank that sorted the particles.
 
     @property
     @abstractmethod
@@ -109,13 +109,13 @@ class PlaneRows(Shares):
         """The array of cell starts; this rank's planes are a slice of it."""
 
     def _start_row(self, plane: int) -> int:
-        """Return the index in that array of the first cell of a plane."""
+        """Return the index in `_start` of the first cell of a plane."""
         return (plane - self.planes[0]) * self._plane_cells
 
     @property
     @abstractmethod
     def _start_value(self) -> int:
-        """The value in that array for this rank's first cell."""
+        """The value in `_start` for this rank's first cell."""
 
     # Launches and messages.
 

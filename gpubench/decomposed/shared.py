@@ -29,15 +29,15 @@ from gpubench.workloads.workload import Value
 class Shared(PlaneRows):
     """Mixin that lets ranks share an SPH workload; it precedes the workload in the bases.
 
-    Particles are kept in `held` rows of `places` and `state_columns`; some may be gone to another
+    Particles are kept in `held` rows of `places` and `state_columns`; some may have gone to another
     rank. In cell order, the `owned` rows start at row `edge`; the rows before and after hold the
     halo: planes copied from the neighbours below and above.
 
     bounds: the planes of each rank: bounds[rank] to bounds[rank + 1], exclusive.
     top: the end of this rank's planes that have cells; there are no particles above it.
     counts: number of particles in each plane of this rank below `top`.
-    halo: for each neighbour, the number of particles in its adjacent plane, and the value
-        of its first cell start.
+    halo: for each neighbour, the number of particles in its adjacent plane, and the value of the
+        plane's first cell start.
     """
 
     team: ClassVar[Team]
@@ -164,7 +164,7 @@ class Shared(PlaneRows):
 
     @together
     def take(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take a rank's part of a state given by rank 0."""
+        """Take this rank's part of a state given by rank 0."""
         self._take(state)
 
     @together

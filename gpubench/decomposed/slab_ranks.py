@@ -47,7 +47,7 @@ class Slabs(Shared):
         ]
 
     def _move_with_bodies(self) -> list[Phase]:
-        """Return the phases that push the fluid by bodies (last of all forces), then move it."""
+        """Return the phases that add the bodies' forces, after all others, and move everything."""
         return [
             ("force", lambda: self._on(self._forces_of, self._inner_half(1))),
             *self._contacts(),

@@ -65,8 +65,8 @@ def unlaunched(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 class Ranks:
     """The identity of this process in its run.
 
-    comm: all ranks. rank, size: number of this rank, and of ranks. local_rank, local_size: the same
-    among the ranks of this host. watcher: prints how the run ended; None without one.
+    comm: all ranks. rank: this rank's number. size: the number of ranks. local_rank, local_size:
+    the same among the ranks of this host. watcher: prints how the run ended; None without one.
     """
 
     comm: Intracomm
@@ -224,7 +224,7 @@ def _left_to_rank_0(ranks: Ranks) -> Iterator[None]:
 class Watcher:
     """A rank's socket to the process on its host that reports how the run ended (`watch.py`).
 
-    launcher: the process that started this host's ranks, which identifies the run to them.
+    launcher: id of the process that started this host's ranks, by which they identify the run.
     """
 
     def __init__(self, line: socket.socket, launcher: int) -> None:

@@ -17,8 +17,8 @@ from gpubench.base.errors import UserError
 def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:
     """Return the slab bounds that minimise the particles of the largest slab.
 
-    Each slab has at least one plane. Of the optimal cuts, the one nearest to equal parts from the
-    first slab on is chosen, deterministically.
+    Each slab has at least one plane. Of the optimal cuts, returns the one in which each slab, from
+    the first on, is nearest to an equal share of what is left.
 
     counts: particles of each plane, of shape (planes,). ranks: number of slabs, at least 1.
     Raises UserError for fewer planes than ranks.
@@ -32,7 +32,7 @@ def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:
         )
     start = _starts(counts)
     limit = _smallest_limit(start, ranks)
-    # The first plane from which the remaining ranks' slabs keep the limit.
+    # The first plane from which the slabs of the remaining ranks can hold all within the limit.
     earliest = np.full(ranks + 1, planes, np.int64)
     for rank in reversed(range(ranks)):
         reach = np.searchsorted(start, start[earliest[rank + 1]] - limit)
@@ -66,8 +66,8 @@ def is_unbalanced(
 class Move:
     """A range of planes that passes from one rank to another, as rows of both.
 
-    low, high: its planes. rows: its particles. first: its first row at the sender, by the old
-    bounds. to: its first row at the receiver, by the new ones.
+    low, high: its first plane, and the end of its planes. rows: number of its particles. first: its
+    first row at the sender, by the old bounds. to: its first row at the receiver, by the new ones.
     """
 
     sender: int
@@ -122,7 +122,7 @@ def _smallest_limit(start: NDArray[np.int64], ranks: int) -> int:
 
 
 def _slabs_needed(start: NDArray[np.int64], limit: int) -> int:
-    """Return the number of slabs needed with a limit per slab that no plane exceeds."""
+    """Return the number of slabs needed if each holds at most `limit`; no single plane has more."""
     slabs, plane = 0, 0
     while plane < len(start) - 1:
         plane = int(np.searchsorted(start, start[plane] + limit, side="right")) - 1

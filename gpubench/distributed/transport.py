@@ -80,7 +80,7 @@ class Transport(ABC):
         """
 
     def begin(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
-        """Start an exchange after all work queued so far, and return without waiting for it.
+        """Start an exchange that follows all work queued so far; return without waiting for it.
 
         After a call of `mark`, the exchange follows only the work queued before that.
 
@@ -144,7 +144,7 @@ def open_transport(name: str, device: Device, ranks: Ranks) -> Transport:
 
 
 class RankPlace(NamedTuple):
-    """A rank's location; gpu: its bus id, for CUDA; peers: the GPUs whose memory it reaches."""
+    """A rank's location; gpu: bus id of its CUDA GPU; peers: the GPUs whose memory it can reach."""
 
     spec: str
     host: str
@@ -326,9 +326,9 @@ class Target(NamedTuple):
 class PeerTransport(_Beside):
     """NVIDIA GPUs of one host: the sender's GPU writes directly to the receiver's memory.
 
-    MPI announces writable rows and queued copies; events shared between processes make copies
-    wait for the receiver's queue, and its later work for them. No host waits for a GPU. `begin`
-    waits for the peers' hosts to reach their `begin`.
+    MPI announces writable rows and queued copies. Events shared between processes make the copies
+    wait for the receiver's queue, and its later work wait for the copies. No host waits for a GPU.
+    `begin` waits for the peers' hosts to reach their `begin`.
     """
 
     name = "peer"

@@ -1,7 +1,7 @@
 """Report in one line how a run of several ranks ended, from a process that outlives them.
 
-When one rank dies, a launcher kills the others at once with SIGKILL, so no rank can report which it
-was. On each host one process of this file holds a socket to every rank there. It runs as a plain
+When one rank dies, a launcher kills the others at once with SIGKILL, so no rank can tell which died
+first. On each host one process of this file holds a socket to every rank there. It runs as a plain
 script, outside the ranks' sessions, and imports nothing of the package.
 
 Ranks send lines of JSON: `{"rank": 1, "process": 4711}` first, which is answered once its socket is
@@ -166,7 +166,7 @@ def wait_until_read(descriptor: int) -> None:
 
 
 def answer(rank: socket.socket) -> None:
-    """Let a rank proceed to its end; it may have been killed meanwhile."""
+    """Answer a rank that waits for this; the rank may have been killed meanwhile."""
     try:
         rank.sendall(ANSWER)
     except OSError:

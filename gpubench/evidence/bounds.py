@@ -38,13 +38,13 @@ Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Real
 Scalar = Number | bool | Line | None
 Value = Scalar | list[Scalar] | dict[Line, Scalar]
 
-# Converts plain JSON to each of our types; raises ValueError or msgspec's own error.
+# Functions that convert plain JSON to each of our types; they raise ValueError or msgspec's error.
 HOOKS: dict[type, Callable[[Any], Any]] = {}
 SUFFIXES = (".json", ".json.gz")  # file name extensions of our files
 LONGEST = 2**30  # maximum decompressed size of a file in bytes
-TEXTS = (".reason", ".failure")  # may have several lines; so may the text of a study's file
-# Escapes, and numbers that are too small or may exceed 64 bits; JSON text without them is fully
-# checked by msgspec. Each alternative starts with a literal, which makes the search faster.
+TEXTS = (".reason", ".failure")  # fields that may have several lines, as may a study's text
+# JSON that msgspec does not check fully: escapes, and numbers that are too small or may exceed 64
+# bits. Each alternative of a pattern starts with a literal, which makes the search faster.
 _ESCAPES = (re.compile(rb"\\[bfnrtu]"), re.compile(rb"\x7f"))
 _EXPONENTS = (re.compile(rb"e-0*[3-9]\d\d"), re.compile(rb"E-0*[3-9]\d\d"))
 _SMALL = re.compile(rb"[\s:,\[]-?\d[\d.]*[eE]-0*[3-9]\d\d")
@@ -130,13 +130,13 @@ def converted(value: object, kind: Any) -> Any:
 
 
 def require_slug(text: str, name: str) -> None:
-    """Raise ValueError where a field is not made of lower-case words and hyphens."""
+    """Raise ValueError unless a field consists of lower-case words joined by hyphens."""
     if not _SLUG.fullmatch(text):
         raise ValueError(f"Expected lower-case words and hyphens, not {text!r} - at `$.{name}`")
 
 
 def checked(kind: Any, value: object, what: str) -> Any:
-    """Convert plain JSON to a type; raises ValueError with `what` and the location."""
+    """Convert plain JSON to a type; raises ValueError that names `what` and the location."""
     _require_texts(value, what)
     try:
         return converted(value, kind)
@@ -159,17 +159,17 @@ def content_of(path: Path) -> bytes:
 
 
 def only_ours(paths: Iterable[Path]) -> list[Path]:
-    """Return the JSON files among the paths, in order; X.json.gz only where X.json is missing."""
+    """Return the JSON files among the paths, sorted; X.json.gz only if X.json is not among them."""
     among = {path for path in paths if path.name.endswith(SUFFIXES)}
     return sorted(among - {path.with_name(f"{path.name}.gz") for path in among})
 
 
 def read(path: Path, kind: type[T], title: str) -> T:
-    """Read a file as a type, see `content_of`; title: a description for messages.
+    """Read a JSON file, possibly compressed, as a type; title: what it should be, for messages.
 
-    Whole numbers may be written as floats. Raises UserError, with one line, where the file is
-    missing, unreadable, not JSON or not of the type, and where it holds NaN, a number beyond
-    float64 or an integer beyond int64, or text that cannot be written to a file.
+    Whole numbers may be written as floats. Raises UserError, with one line, if the file is missing,
+    unreadable, not JSON or not of the type, or if it contains NaN, a number beyond float64, an
+    integer beyond int64, or text that cannot be written to a file.
     """
     try:
         content = content_of(path)
@@ -233,7 +233,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _offence(error: msgspec.ValidationError) -> str:
-    """Describe in one line where and how something breaks its type."""
+    """Describe in one line where and how a value violates its type."""
     message, *places = str(error).split(" - at ")
     # The innermost location comes first; `key` in `$.a` means that a key of $.a is invalid.
     at = "$" + "".join(place.split("`")[-2][1:] for place in reversed(places) if "`" in place)

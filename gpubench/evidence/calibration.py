@@ -21,10 +21,10 @@ Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
 class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One cell in one pair of processes of the same code.
+    """One cell (measurement) in a pair of processes, base and head, that run the same code.
 
-    base_ms: median of base. ratio: head over base, median over turns, as `compare` computes it.
-    slowed: the same ratio with extra work in head's batches, which are as long as base's.
+    base_ms: median time of base. ratio: head's time over base's, computed as in `compare`.
+    slowed: the same ratio with extra work in head's batches; base's batches take as long.
     """
 
     base_ms: Positive
@@ -35,13 +35,13 @@ class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
 class Rates(Struct, frozen=True, forbid_unknown_fields=True):
     """Results for one cell in comparisons of a code with itself.
 
-    false_alarms, cannot_tell: fractions of comparisons that called it slower, or left it
-        inconclusive after the last look.
+    false_alarms: fraction of comparisons that called the cell slower. cannot_tell: fraction that
+        left it inconclusive after the last look.
     slowed: median slow-down due to the extra work.
     found: fraction of comparisons with the extra work in head's processes that called it slower.
     smallest: the smallest slow-down (simulated by scaling head's medians) that is found nine times
-        in ten; None if none of those tried was.
-    between: standard deviation of pairs' log ratios. spread: that of processes' log medians.
+        in ten; None if no slow-down tried is found that often.
+    between: standard deviation of log ratios of pairs. spread: that of log medians of processes.
     """
 
     false_alarms: Share
@@ -56,12 +56,12 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
 class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
     """Results of whole comparisons of a code with itself.
 
-    threshold, confidence, looks: the rule, see compare.procedure.
+    threshold, confidence, looks: parameters of the decision rule, see compare.procedure.
     comparisons: number of comparisons drawn from the pairs.
     false_alarms: fraction that called a cell slower. cannot_tell: fraction of the others that left
         a cell inconclusive. separate: number of comparisons that share no pair; separate_alarms:
-        those that called a cell slower. pairs_taken: per comparison, median and 95th percentile.
-    cells: rates of each cell, by name.
+        how many of them called a cell slower. pairs_taken: median and 95th percentile of the number
+        of pairs per comparison. cells: rates of each cell, by name.
     """
 
     threshold: Share
@@ -79,7 +79,7 @@ class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """A calibration of one machine.
 
-    injected: extra launches in `slowed`, as a fraction; cached data can change their relative cost.
+    injected: extra launches in `slowed` as a fraction of the others; caching affects their cost.
     started: start time of each pair.
     clock_ms: resolution of a sample, by cell name.
     pairs: results by cell name, in order of time; None where a pair has no time for the cell.
@@ -139,10 +139,10 @@ def calibrations(machine: str) -> list[Calibration]:
 
 
 def spreads(machine: str, lasted: timedelta = timedelta(0)) -> dict[str, float]:
-    """Return the spread between processes of every calibrated cell of a machine.
+    """Return the relative spread between processes of each calibrated cell of a machine, by name.
 
-    Relative, by cell name, from the newest calibration that lasted at least this long: a shorter
-    one says nothing about processes further apart in time. Empty without one.
+    Each is from the newest calibration of the cell that lasted at least `lasted`: a shorter one
+    says nothing about processes further apart in time. Cells without such a calibration are absent.
     """
     return {
         name: rates.spread
@@ -153,7 +153,7 @@ def spreads(machine: str, lasted: timedelta = timedelta(0)) -> dict[str, float]:
 
 
 def spread_of(known: Mapping[str, float], name: str) -> float | None:
-    """Return a cell's spread between processes by its name; None if `known` is empty.
+    """Return the spread between processes of the named cell; None if `known` is empty.
 
     known: spreads of one machine's cells, see `spreads`. A cell that was not calibrated is assumed
     to be as noisy as the noisiest cell of its mode, or of all modes if none has its mode.

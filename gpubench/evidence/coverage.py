@@ -11,7 +11,7 @@ from gpubench.evidence.results import Results
 
 
 class Test(NamedTuple):
-    """The time of a later run, compared with the pooled measurement of the `runs` before it.
+    """The time of a later run, compared with the measurement pooled from `runs` earlier runs.
 
     ratio: later over pooled time. is_inside: whether the later time is in the pooled interval.
     """
@@ -26,7 +26,7 @@ class Test(NamedTuple):
 def coverage(results: Iterable[Results]) -> list[Test]:
     """Test each run of a device against the intervals from all earlier runs.
 
-    Runs differ in day or device (`Timing.run`). Only versions timed in two runs or more count.
+    Runs differ in day or device (`Timing.run`). Only versions timed in at least two runs count.
     """
     timings = [each for each in timings_of(results) if isinstance(each.record, Ok)]
     alike = grouped(timings, lambda timing: (key_of(timing.record), timing.version))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-FIRST, SECOND, NEITHER = -1, 1, 0  # which of two is faster; NEITHER: inconclusive
+FIRST, SECOND, NEITHER = -1, 1, 0  # which of two curves is faster; NEITHER: inconclusive
 
 
 class Ratio(NamedTuple):
@@ -46,11 +46,11 @@ class Timed(NamedTuple):
 
 
 class Crossing(NamedTuple):
-    """A crossover of two curves: the faster one (lower time) changes there.
+    """A crossover: the place at which another of two curves becomes the faster one (lower time).
 
-    at: where they are equal. low, high: the range in which the comparison is inconclusive; None if
-    that extends to the first or last measured place.
-    faster_before: FIRST or SECOND.
+    at: where they are equal. low, high: ends of the range in which the comparison is inconclusive;
+    None for an end that no measured place bounds.
+    faster_before: which is faster below the crossover, FIRST or SECOND.
     """
 
     at: float
@@ -63,7 +63,7 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
     """Return the crossovers of two curves, given ratios of first to second, places ascending.
 
     The logarithms of the ratio and of its interval's ends are interpolated linearly between places.
-    A crossover is a zero of the log ratio, inconclusive where the interval contains 0.
+    A crossover is a zero of the log ratio; where the interval contains 0, it is inconclusive.
     """
     value, low, high = ([math.log(end) for end in each] for each in zip(*ratios, strict=True))
     zeros = _zeros(places, value)
@@ -77,7 +77,7 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
         members = [stretch for stretch, _ in group]
         if which != NEITHER:
             told.append((members[0][0], members[-1][1], which))
-    # Beyond an open end, the faster curve is known only by the medians.
+    # Where an end is inconclusive, only the medians tell which curve is faster beyond it.
     if told and sum(zero < told[0][0] for zero in zeros) % 2:
         told.insert(0, (-math.inf, -math.inf, -told[0][2]))
     if told and sum(zero > told[-1][1] for zero in zeros) % 2:

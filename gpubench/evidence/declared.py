@@ -1,7 +1,7 @@
-"""A record's properties declared by its algorithm, readable without importing the algorithm.
+"""Properties of a record that its algorithm declares, read without importing the algorithm.
 
-Records since 0.1 include what their algorithm declares. `legacy.toml` provides it for older ones,
-and overrides wrong or missing declarations.
+Records since 0.1 include the declaration. `legacy.toml` supplies it for older records, and
+overrides wrong or missing declarations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSIONS = Path(__file__).with_name("versions.json")
 
 
 class EqualWork(NamedTuple):
-    """Equal work: measurements that may be ranked together."""
+    """Equal work: measurements that agree in these properties may be ranked together."""
 
     problem: str | None
     task: str | None
@@ -32,9 +32,9 @@ class EqualWork(NamedTuple):
 
 
 def declared(record: Record) -> Declared:
-    """Return the declaration of a record's algorithm, from the record or, for old ones, a file.
+    """Return the declaration of a record's algorithm; for an old record, from `legacy.toml`.
 
-    A simulation step has the problem STEP, whichever algorithm keeps its cells.
+    A simulation step has the problem STEP, whichever algorithm maintains its cells.
     """
     found = record.declared
     if found is None:
@@ -79,13 +79,13 @@ def _overruled(found: Declared, algorithm: str) -> Declared:
 
 @cache
 def legacy() -> dict[str, Any]:
-    """Return facts missing from earlier results, including the `versions` of each commit."""
+    """Return facts that earlier results lack, including the `versions` of each commit."""
     found = tomllib.loads(LEGACY.read_text(encoding="utf-8"))
     return found | {"versions": json.loads(VERSIONS.read_text(encoding="utf-8"))}
 
 
 def subject_of(record: Record) -> tuple[str, str, str]:
-    """Return the subject of a version: back end, algorithm, and workload or an empty name."""
+    """Return the subject whose code a version covers: back end, algorithm, workload (or "")."""
     return record.device, record.algorithm, record.at("workload") or ""
 
 

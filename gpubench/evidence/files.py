@@ -1,4 +1,4 @@
-"""Read files given by a user, sorted by content: results of studies, checks, ..."""
+"""Read files given by a user, whose content tells their kind: results of studies, checks, ..."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpubench.base.errors import UserError
 from gpubench.evidence.bounds import content_of, only_ours
 from gpubench.evidence.results import Results, load
 
-KINDS = ("records", "checks", "calibration")  # files of studies, physics checks, `calibrate`
+KINDS = ("records", "checks", "calibration")  # keys that mark files of studies, checks, `calibrate`
 ACCOUNT = "simulation.json"
 
 
@@ -60,7 +60,7 @@ def no_collection() -> Iterator[None]:
 
 
 def below(path: Path) -> list[Path]:
-    """Return the JSON files in and below a folder, see `only_ours`; for a file, the file."""
+    """Return the JSON files in and below a folder, see `only_ours`; given a file, the file."""
     return only_ours(path.rglob("*.json*")) if path.is_dir() else [path]
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def load(*paths: str | Path) -> pd.DataFrame:
-    """Return the measurements in results files, and in those of folders, as a data frame.
+    """Return the measurements in the given results files and folders as a data frame.
 
-    Raises UserError for what cannot be read, and where there is no results file.
+    Raises UserError for a file that cannot be read, and for a folder without results files.
     """
     return frame(load_results([Path(path) for path in paths]))
 
@@ -41,9 +41,9 @@ def frame(results: Iterable[Results]) -> pd.DataFrame:
     run (see `pooling`). `is_older`: the study has a newer version, with other inputs. `rank` and
     `over_best` compare equal work on the same input in the same mode; measurements that are wrong,
     incomplete (`lost`) or untimed have none. `is_first`: it has rivals, none known to be faster.
-    `device_rank`, `device_over_best` and `device_is_first` compare device times: of the graph, or,
-    if no graph can hold an entrant, of its launches relative to those of the fastest. `bound`: the
-    minimum traffic over time, as a fraction of the copy bandwidth.
+    `device_rank`, `device_over_best` and `device_is_first` compare device times, of CUDA graphs; an
+    entrant without a graph is placed by its launches relative to those of the fastest. `bound`: the
+    minimum memory traffic over the time, as a fraction of the copy bandwidth.
     """
     return frame_of(race for each in by_device(results).values() for race in rank(pool(each)))
 

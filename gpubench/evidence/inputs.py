@@ -23,7 +23,7 @@ _LATE = "simulation"  # this kind was added later: its axes come last
 
 
 class Input(ABC):
-    """Stands for the axes of any kind of input, see `Axes`, in the type of a record's field."""
+    """The type of a record's field `input`: the axes of any kind of input, see `Axes`."""
 
     kind: str
     told: dict[str, Any]
@@ -31,7 +31,7 @@ class Input(ABC):
 
 
 class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The requested value on each axis of an input; the tag is its kind. Nulls are not written."""
+    """The requested value on each axis of an input; its tag is the kind. Nulls are not written."""
 
     def __reduce__(self) -> Any:
         return read, (msgspec.to_builtins(self),)  # the class itself cannot be pickled
@@ -43,7 +43,7 @@ class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
 
     @property
     def told(self) -> dict[str, Any]:
-        """The value on each axis, with lists for tuples."""
+        """The value on each axis, with tuples as lists."""
         return {
             name: list(value) if isinstance(value := getattr(self, name), tuple) else value
             for name in self.__struct_fields__
@@ -71,7 +71,7 @@ class DescribedAxis(Struct, forbid_unknown_fields=True):
 
 
 def read(value: Any) -> Axes:
-    """Convert plain JSON to axes; ValueError where that is impossible."""
+    """Convert plain JSON to axes; raises ValueError if that is impossible."""
     if not isinstance(value, dict) or not isinstance(kind := value.get("kind"), str):
         raise ValueError("Expected an object with its `kind`")
     own = problems.own_kinds()
@@ -86,7 +86,7 @@ HOOKS[Input] = read
 
 @cache
 def struct_of(kind: str) -> type[Axes]:
-    """Return the struct for a kind of the package."""
+    """Return the struct for a kind that this package defines."""
     cls = problems.own_kinds()[kind]
     required = required_axes(cls)
     fields = [
@@ -171,7 +171,7 @@ def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def kind_of(axes: tuple[str, ...]) -> str | None:
-    """Return the kind with these axes; of several, the one whose axes include the others'."""
+    """Return the kind that these axes name; if several, the one with all their naming axes."""
     given = {*axes}
     named = [k for k in problems.own_kinds().values() if k.named_by in given]
     own = {k.kind: problems.recorded(k).keys() for k in named}

@@ -48,7 +48,7 @@ class Finding(Struct, frozen=True):
 
     @property
     def written(self) -> str:
-        """The value with its error, to the error's second digit; to four digits without one."""
+        """The value and its error, to the error's second digit; without an error, to 4 digits."""
         if not self.error:
             return f"{self.value:.4g}"
         decimals = max(0, 1 - math.floor(math.log10(self.error)))
@@ -58,7 +58,7 @@ class Finding(Struct, frozen=True):
 
     @property
     def verdict(self) -> str:
-        """Return whether the value agrees with its reference within its error."""
+        """Whether the value `agrees` or `differs`; `recorded` if it has no reference."""
         if self.reference is None:
             return "recorded"
         beyond = abs(self.value - self.reference.value) - self.reference.tolerance
@@ -119,7 +119,7 @@ class CheckRun(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def verdicts(self) -> list[str]:
-        """The verdict of each finding; one failure if there are none."""
+        """The verdict of each finding; only `failed` if the check did not complete."""
         return ["failed"] if self.failure else [finding.verdict for finding in self.findings]
 
 

@@ -1,9 +1,9 @@
 """Pool timings into one time per measurement; only this module decides which timings count.
 
-A *measurement* is one algorithm timed on one input in one mode on one machine. It is identified by
-the fields of a record other than the study's sweep and the draw of the input. docs/measuring.md
-says which of its timings count; `Regimes` and `_spread` determine how much their interval is
-widened. Precedence: a wrong answer, then a time, a failure, a skip.
+A *measurement* is one algorithm timed on one input in one mode on one machine; the fields in AXES
+identify it. docs/measuring.md says which of its timings count; `Regimes` and `_spread` determine
+how much their interval is widened. If records disagree, a wrong answer takes precedence over a
+time, a time over a failure, and a failure over a skip.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ FEWEST_PAIRS = 5  # with fewer pairs of repeated timings, their spread is unknow
 COVERED = 0.95
 
 
-# Device time below which times launched from Python differ by up to 60 % between hosts, and above
-# by 2 % (study again, three H100s, 01da479 and 03b39e8). Launched times are compared with twice it.
+# Below this device time, times launched from Python differ by up to 60 % between hosts, above it by
+# 2 % (study again, three H100s, 01da479, 03b39e8). Without a device time, half the launched counts.
 SHORT_MS = 0.1
 
 
@@ -42,7 +42,7 @@ class Conditions(NamedTuple):
     """Conditions shared by timings with the same systematic error.
 
     between: whether they are from several runs, on different days or devices. of: the algorithm if
-    they are, else the study; None for the whole machine.
+    `between`, else the study; None for the whole machine.
     """
 
     mode: str
@@ -73,8 +73,8 @@ class Timing(NamedTuple):
 class Measurement(NamedTuple):
     """The pooled timings of one measurement.
 
-    record: the first one with the pooled times replacing its own, in milliseconds. results: its
-    file. timings: those that were pooled, oldest first. replaced: number of records of older code
+    record: the first record, with the pooled times in place of its own, in milliseconds. results:
+    its file. timings: those pooled, oldest first. replaced: number of records of older code
     or of failed attempts, which do not count. spread: the half-width, as a logarithm, by which the
     interval was widened; 0 if unknown. is_older: whether the study has newer code of the same
     subject, timed on other inputs. is_short: whether the cost of launching from Python may dominate
@@ -114,7 +114,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def by_device(results: Iterable[Results]) -> dict[MeasuredDevice, list[Results]]:
-    """Return the results of each device, in their order."""
+    """Group results by device, keeping their order."""
     return grouped(results, lambda each: device_of(each.environment))
 
 
@@ -146,7 +146,7 @@ def timings_of(results: Iterable[Results]) -> Iterator[Timing]:
 
 
 def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
-    """Return the measurements of timings, given oldest first; see `pool`."""
+    """Pool timings, given oldest first, into measurements; see `pool`."""
     found: dict[tuple[Any, ...], list[Timing]] = {}
     newest: dict[tuple[str, ...], str] = {}
     for timing in timings:
@@ -160,7 +160,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Return each study's measurements of the newest code, if that leaves rivals to compare."""
+    """Drop measurements of older code, and inputs where that leaves no two algorithms timed."""
     found: set[int] = set()
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
         newest = [each for each in own if not each.is_older]
@@ -171,12 +171,12 @@ def current(measured: Sequence[Measurement]) -> list[Measurement]:
 
 
 class Regimes:
-    """Regimes of timings, and how much (as a logarithm) two timings in each regime differ.
+    """Regimes of timings, and how much (as a logarithm) two timings of equal work differ in each.
 
-    95 % of repeated timings differ by less than `spreads`, without assuming a distribution. Between
-    runs, all pairs count (for the whole machine, only those of the subject timed in the most runs),
-    and so do pairs of studies that timed the same work. Within one run, each timing is paired with
-    the next. A regime with fewer than FEWEST_PAIRS pairs has no entry.
+    `spreads` holds the 95 % quantile of the differences; no distribution is assumed. Between runs,
+    all pairs of timings of a measurement count (for the whole machine, only of those timed in the
+    most runs), as do pairs of studies that timed the same work. Within a run, each timing is paired
+    with the next. A regime with fewer than FEWEST_PAIRS pairs has no entry.
     """
 
     def __init__(self, measured: Sequence[Sequence[Timing]]) -> None:
@@ -240,9 +240,9 @@ def _work(timing: Timing) -> tuple[Any, ...]:
 def _few(runs: int) -> float:
     """Return the factor by which the spread between few runs may be too small; 1 for one run.
 
-    Times in one run have correlated errors: on an H100, the 66 short times of a run count like 4
-    independent ones. So the factor is Student's over the normal 95 % quantile, with 4 degrees of
-    freedom for each run but the first (Abramowitz and Stegun, 26.7.5).
+    Times in one run have correlated errors: on an H100, the 66 short times of a run tell as much as
+    4 independent ones. So the factor is the ratio of Student's 95 % quantile, with 4 degrees of
+    freedom for each run but the first, to the normal one (Abramowitz and Stegun, 26.7.5).
     """
     freedom = 4 * (runs - 1)
     return 1 + 1.21 / freedom + 1.44 / freedom**2 if freedom else 1.0
@@ -263,12 +263,12 @@ def hashable(value: Any) -> Any:
 def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
     """Return the timings of the newest code with the winning status, and the number of others."""
     settled = [timing for timing in timings if not is_waiting(timing.record)] or [timings[-1]]
-    last = settled[-1].version  # without the library, if skipped
+    last = settled[-1].version  # lacks the library's version if skipped
     newest = next((t.version for t in settled[::-1] if t.version.startswith(f"{last} ")), last)
     of_newest = (each for each in settled if each.version in (last, newest))
     by_status = grouped(of_newest, lambda each: each.record.status)
     found = by_status[min(by_status, key=STATUSES.index)]
-    if found[-1].record.status != "ok":  # keep the latest with its library, or else the latest
+    if found[-1].record.status != "ok":  # keep the latest that had its library, else the latest
         found = [max(found[::-1], key=lambda t: "is not installed" not in str(t.record.reason))]
     return found, len(settled) - len(found)
 
@@ -304,7 +304,7 @@ def _pooled(
 
 
 def _spread(timings: Sequence[Timing], regimes: Regimes) -> tuple[float, bool]:
-    """Return how much to widen the interval of pooled timings, and whether for spread between runs.
+    """Return how much to widen a pooled interval, and whether that covers the spread between runs.
 
     A later timing differs from a single one by the spread between runs, and from the mean of n runs
     by sqrt((1 + 1/n) / 2) times that spread. If only the spread within a run is known, the widening

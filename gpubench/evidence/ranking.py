@@ -1,7 +1,7 @@
 """Rank measurements of equal work, and compute the cost of a single choice over many inputs.
 
 Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked, in
-each mode and by device time (docs/measuring.md). Those not known to be slower share first place.
+each mode and by device time (docs/measuring.md). All not known to be slower share first place.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def timed(record: Ok) -> Timed:
 
 
 def unranked(record: AnyRecord) -> tuple[str, str] | None:
-    """Return status and reason if a record has no time for the complete work, else None."""
+    """Return the status and the reason if a record has no time for the complete work, or None."""
     if not isinstance(record, Ok):
         return record.status, record.reason
     if missing := lost(record):
@@ -65,10 +65,10 @@ def may_rank(record: AnyRecord) -> TypeGuard[Ok]:
 
 
 class Standing(NamedTuple):
-    """A place among equal work on one input. rank: 1 for the fastest. ratio: to the fastest time.
+    """A place among equal work on one input. rank: 1 for the fastest. ratio: time over the fastest.
 
-    time: the ranked time; for a plain launch among graphs, the fastest graph's time multiplied by
-    the ratio of both launched times. is_first: it has rivals, none of them known to be faster.
+    time: the ranked time; for an entrant without a graph, the fastest graph's time multiplied by
+    the ratio of their launched times. is_first: it has rivals, none of them known to be faster.
     """
 
     rank: int
@@ -158,9 +158,9 @@ def _device_times(
 
 
 class Rule(NamedTuple):
-    """One choice up to a size, and another above; up_to: None for one choice at every size.
+    """Use `first` up to the size `up_to`, and `above` beyond; up_to: None for a single choice.
 
-    costs: its time over the fastest time on each input, in order of size.
+    costs: the rule's time over the fastest time on each input, in order of size.
     """
 
     first: str
@@ -170,15 +170,15 @@ class Rule(NamedTuple):
 
     @property
     def price(self) -> tuple[float, float]:
-        """Its cost in the worst case, and on average; lower is better."""
+        """The worst cost, and the sum of the costs' logarithms; lower is better."""
         return round(float(self.costs.max()), 3), float(np.log(self.costs).sum())
 
 
 def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[Rule]:
     """Return the cost of each choice if used everywhere, cheapest first.
 
-    times: for each input its size and the time of each choice, by ascending size. Only choices that
-    were timed on every input compete.
+    times: the size of each input and the time of each choice on it, by ascending size. Only choices
+    that were timed on every input compete.
     """
     costs: dict[str, list[float]] = {}
     for _, by_thing in times:
@@ -206,7 +206,7 @@ def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
 
 
 def _parted(few: Rule, many: Rule, sizes: Sequence[float]) -> Rule | None:
-    """Return the cheapest rule of two single choices; None if there is only one size."""
+    """Return the cheapest rule that splits two choices at a size; None if there is only one."""
     last = np.flatnonzero(np.diff(sizes))  # last input of each size but the largest
     if not len(last):
         return None

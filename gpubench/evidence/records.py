@@ -45,13 +45,13 @@ class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_
     throttled_ms: samples set aside because the device was throttled while they were taken.
     remarks: unusual features of the samples. stopped: why sampling stopped. clocks_sm_mhz: lowest
     and highest clock read between samples. steps: simulation steps per launch; times are per step.
-    phases_ms: times of a step's phases, with events between them and without a graph. peak_bytes:
-    peak memory of a library, without positions, where it exceeds workspace_bytes. first_call_ms:
-    time on the host to make the algorithm, load its input and launch it for the first time.
-    library: name and version of the third-party package; None for our own. measured_on: UUID of the
-    GPU, or the OpenCL device, in a run spread over several. version: of the timed code, see
-    core/version.py. outcome: values reported beside the answer. Fields with a default of None were
-    added later.
+    phases_ms: times of a step's phases, timed by events and without a graph. peak_bytes: peak
+    memory of a library, without positions, where it exceeds workspace_bytes. first_call_ms: time on
+    the host to make the algorithm, load its input and launch it for the first time. library: name
+    and version of the third-party package; None for our own. measured_on: in a run spread over
+    several devices, the UUID of the GPU, or the spec of the OpenCL device. version: the version of
+    the timed code, see core/version.py. outcome: values reported beside the answer. Fields with a
+    default of None were added later.
     """
 
     status: ClassVar[Status]
@@ -251,7 +251,7 @@ def record_key(**identity: Any) -> str:
 
 
 def identity_of(record: Record) -> dict[str, Any]:
-    """Return the fields that identify the same work on the same input: see `record_key`."""
+    """Return the fields that identify a record's work and input; see `record_key`."""
     beside = {name: getattr(record, name) for name in _BESIDE}
     own = {} if record.input is None else record.input.told
     return beside | (record.drawn or {}) | own | {INPUTS: record.inputs, "kind": record.kind}

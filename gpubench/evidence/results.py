@@ -104,7 +104,7 @@ class Store(AbstractContextManager["Store"]):
     `close`, or the end of the process, another is rejected.
 
     path: the file, created by the first `add`. An existing one keeps its own environment.
-    environment: the run's; used for a new file.
+    environment: the environment of the run, used for a new file.
     text: the text of the study's file, unless the package ships it; it replaces an earlier text.
     done: keys of settled records, see `is_settled`.
     begins_anew: why `open` did not continue the newest file of the same code, or None.
@@ -157,8 +157,8 @@ class Store(AbstractContextManager["Store"]):
 
         The file is folder/<machine>/<date>-<commit>-<study>.json, with the code's hash in place of
         a missing commit, and -2, -3, ... if that name is taken. An uncompressed file from the same
-        code, libraries, device and host is continued, whatever its date, unless the study always
-        starts a new file.
+        code, libraries, device and host is continued, whatever its date, unless `anew` asks for a
+        new one.
         """
         plain = _plain(environment)
         place = folder / plain["machine"]

@@ -121,9 +121,9 @@ class Box:
     def packed(self, grid: Grid, reach: float, buckets: int = 1) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
-        length: length of a unit. units: its inverse. edge: cell edge. reach: range of forces and
-        maximum motion in a step. buckets: number for hashed cells. coarse: steps along an
-        edge (kernels/common/coarse.h). coarse_square: exceeds that distance of pairs within reach.
+        length: length of a unit. units: its inverse. edge: cell edge. reach: the range of forces,
+        also the maximum motion in a step. buckets: their number for hashed cells. coarse: steps per
+        edge (kernels/common/coarse.h). coarse_square: above the square of `reach` in such steps.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units

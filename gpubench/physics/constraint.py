@@ -13,8 +13,8 @@ Y = 1 / (1 + 4 tau / h), S = (4 / h^2) eps Y and f without the pressure,
     (G M^-1 G^T + S) lambda = -(4 / h) Y g + Y G v - G (v + h M^-1 f),  lambda <= 0,
 
 as a complementarity problem: constraints only push. Here x = -lambda / m is the pressure times h,
-and `compliance` = m eps: the speed of sound is 1 / sqrt(compliance). Walls are constraints too:
-given x they cut velocities that lead through them, which is their exact solution.
+and `compliance` = m eps: the speed of sound is 1 / sqrt(compliance). Walls are constraints too,
+which, given x, are solved exactly: velocities that lead through a wall are cut.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def within_walls(
 ) -> tuple[Floats, Floats]:
     """Return velocities that cross no wall within a step, and how they were changed.
 
-    A step corrects a fraction h (4 Y / h) of a particle's depth inside a wall.
+    A step moves a particle that is inside a wall outwards by a fraction 4 Y of its depth.
     """
     cut = velocities.copy()
     h = liquid.time_step
@@ -200,7 +200,7 @@ def residuals(
     """Return h r, float64 (particles,): the density error that a step leaves unsolved.
 
     r = (4 Y / h) g - Y G v + G v' - S x, and 0 where x is 0 and r is below 0, as complementarity
-    allows. rate_before, rate_after: G v and G v'.
+    allows. rate_before, rate_after: G v and G v', before and after the step.
     """
     r = liquid.correction * g - liquid.kept * rate_before + rate_after - liquid.softness * x
     return np.where((x > 0) | (r > 0), liquid.time_step * r, 0.0)

@@ -36,7 +36,7 @@ ROUNDED = 2.0**-14
 
 @dataclass(frozen=True)
 class Solved:
-    """A step's report on its solve: g, float64 (particles,), and the final residual."""
+    """A step's report on its solve. values: g, float64 (particles,). residual: the final one."""
 
     values: Floats
     residual: float

@@ -18,8 +18,8 @@ class Contact:
     """A spring and damper between touching particles (equations 11 and 12).
 
     distance: sum of the radii of two particles; they touch if they are closer.
-    stiffness: acceleration over length, of the spring. damping: acceleration over velocity.
-    mass: mass of a fluid particle, which multiplies both.
+    stiffness: the spring's acceleration per length. damping: acceleration per velocity.
+    mass: mass of a fluid particle, by which accelerations are multiplied to give forces.
     """
 
     distance: float
@@ -85,10 +85,10 @@ def contact_forces(
 
 
 def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box: Box) -> Floats:
-    """Return the accelerations by a box's walls of particles inside it, float64 (particles, 3).
+    """Return the accelerations of particles by the walls of their box, float64 (particles, 3).
 
-    It is K_s d - K_d (v . n) along the inward normal n of each wall whose range the particle has
-    entered by d > epsilon. Axes that are not periodic have walls; see Box.walls.
+    A wall contributes K_s d - K_d (v . n) along its inward normal n if a particle is inside its
+    range by d > epsilon. Axes that are not periodic have walls; see Box.walls.
     """
     accelerations = np.zeros_like(positions)
     for axis in np.flatnonzero(~np.asarray(box.periodic)):

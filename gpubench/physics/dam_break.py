@@ -39,9 +39,9 @@ def _experiment(title: str, *points: tuple[float, float]) -> Experiment:
     return Experiment(title, times, fronts)
 
 
-# Read off the figures of J. C. Martin and W. J. Moyce, Phil. Trans. R. Soc. A 244, 312 (1952),
-# figure 3, n^2 = 2, for columns of 1.125 and 2.25 inches, and of S. Koshizuka and Y. Oka, Nucl.
-# Sci. Eng. 123, 421 (1996), by pysph, examples/db_exp_data.py.
+# Points that pysph (examples/db_exp_data.py) read off figures of J. C. Martin and W. J. Moyce,
+# Phil. Trans. R. Soc. A 244, 312 (1952), figure 3, n^2 = 2, columns of 1.125 and 2.25 inches, and
+# of S. Koshizuka and Y. Oka, Nucl. Sci. Eng. 123, 421 (1996).
 EXPERIMENTS: Mapping[str, Experiment] = {
     "martin-moyce-1": _experiment(
         "Martin and Moyce 1952, 1.125 inches",
@@ -70,10 +70,10 @@ def scaled_time(time: float, width: float, gravity: float) -> float:
 def front_position(positions: Floats, spacing: float, depth: float) -> float:
     """Return the x up to which fluid covers the floor without a gap.
 
-    positions: float64 (particles, 3). spacing: between particles at rest. depth: extent along y.
-    Only the lowest LAYERS layers count; scanning from the rear, the front is the first stretch of
-    STRETCH spacings filled to less than FULL. This ignores spray ahead of the front and airborne
-    fluid. Raises UserError where no fluid is found.
+    positions: float64 (particles, 3). spacing: distance of particles at rest. depth: size along y.
+    Only the lowest LAYERS layers count. Scanning from the rear, the front is where a stretch of
+    STRETCH spacings is first filled to less than FULL. This ignores spray ahead of the front and
+    airborne fluid. Raises UserError where no fluid is found.
     """
     on_floor = np.sort(positions[positions[:, 2] < LAYERS * spacing, 0])
     wanted = max(2, math.ceil(FULL * LAYERS * STRETCH * depth / spacing))
@@ -93,10 +93,10 @@ def late_slope(times: Floats, fronts: Floats) -> Estimate:
 
 
 def deviations(times: Floats, fronts: Floats) -> dict[str, float]:
-    """Return the greatest signed (Z - Z_exp) / Z_exp for each experiment.
+    """Return, for each experiment, the (Z - Z_exp) / Z_exp of greatest magnitude, with its sign.
 
     times: float64 (samples,), rising. Z is interpolated linearly between them; experimental points
-    beyond the last time are left out, as are experiments with no point left.
+    outside their range are left out, as are experiments with no point left.
     """
     found = {}
     for name, experiment in EXPERIMENTS.items():

@@ -105,7 +105,7 @@ def _transform(field: Floats, box: Box) -> NDArray[np.complexfloating[Any, Any]]
 def domain_size(factor: StructureFactor) -> float:
     """Return 2 pi over the mean wavenumber, weighted by S: 2 pi sum S / sum k S over shells.
 
-    In the unit of length of the box. Raises UserError for a uniform field, which has no domains.
+    The result has the box's unit of length. Raises UserError for a uniform field, without domains.
     """
     moment = float(factor.wavenumber @ factor.power)
     if not moment > 0:

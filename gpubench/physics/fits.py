@@ -73,9 +73,9 @@ def in_window(times: Floats, window: tuple[float, float]) -> NDArray[np.bool_]:
 def fit_line(x: Floats, y: Floats) -> StraightLine:
     """Fit a straight line by least squares to points in the order in which they were sampled.
 
-    Residuals of one run are correlated. Where their lag-1 autocorrelation r is positive, errors are
-    larger by sqrt((1 + r) / (1 - r)), as if there were correspondingly fewer points (Santer et al.,
-    J. Geophys. Res. 105, 7337, 2000).
+    Residuals of one run are correlated. If their lag-1 autocorrelation r is positive, errors are
+    multiplied by sqrt((1 + r) / (1 - r)), as if there were correspondingly fewer points (Santer et
+    al., J. Geophys. Res. 105, 7337, 2000).
     """
     from scipy.stats import linregress  # slow to import
 

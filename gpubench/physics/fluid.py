@@ -20,8 +20,8 @@ from gpubench.base.errors import UserError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# The drag uses the half-step velocity plus this fraction of the last velocity change: the velocity
-# at t + lambda dt of Groot and Warren.
+# Groot and Warren's lambda: the drag uses the velocity at t + lambda dt, which is the half-step
+# velocity plus lambda - 1/2 times the last velocity change.
 INTEGRATORS = {"velocity-verlet": 0.5, "groot-warren": 0.65, "leap-frog": 1.0}
 
 # The layout of `struct Fluid` in kernels/dpd.cu.
@@ -71,7 +71,7 @@ class Fluid:
         """Convert the coefficients pi, gamma M and sigma of rozen2008, section 4.1.
 
         In the paper, both weights are normalised (density times their integral over space is 1) and
-        the second is the square of the first, which contradict each other. Here each weight has a
+        the second is the square of the first, which cannot both hold. Here each weight has a
         factor of its own, absorbed by its coefficient. The fluctuation-dissipation theorem only
         requires one weight to be proportional to the square of the other: any factors will do.
         """
@@ -88,7 +88,7 @@ class Fluid:
 
     @property
     def temperature(self) -> tuple[float, float, float]:
-        """The thermal energy kT of noise and friction: sigma^2 / (2 gamma); NaN without either."""
+        """The thermal energy kT of each pair: sigma^2 / (2 gamma); NaN without friction."""
         x, y, z = (
             sigma**2 / (2 * gamma) if gamma > 0 else math.nan
             for sigma, gamma in zip(self.noise, self.friction, strict=True)

@@ -13,11 +13,11 @@ from gpubench.physics.pairs import ordered_pairs
 
 
 def interface_stress(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
-    """Return the conservative part of edge_z (P_zz - (P_xx + P_yy) / 2), P the pressure tensor.
+    """Return the conservative part of edge_z (P_zz - (P_xx + P_yy) / 2); P: the pressure tensor.
 
     Its time average is the sum of the tensions of all flat interfaces across z: velocities are
-    isotropic and contribute nothing. It is minus the derivative of the energy by the logarithm of a
-    stretch along z at constant volume, divided by the area.
+    isotropic and contribute nothing. It is minus the derivative of the energy with respect to ln s
+    when stretched by s along z at constant volume, divided by the area.
     """
     repulsion = np.asarray(fluid.repulsion)
     total = 0.0
@@ -41,10 +41,10 @@ def settled_heights(
 ) -> Floats:
     """Return the heights of an initially uniform column's particles, settled under its weight.
 
-    heights: float64 (particles,), 0 to `edge`; light particles below light_share of it, heavy ones
-    above. gravity: downwards, positive. mass: light and heavy particle mass. stiffness:
-    derivative of the pressure by the number density, assumed uniform, so that the density falls as
-    exp(-gravity / stiffness * integral of the mass over z).
+    heights: float64 (particles,), 0 to `edge`; particles are light below light_share * edge, heavy
+    above. gravity: downwards, positive. mass: light and heavy particle mass. stiffness: derivative
+    of the pressure with respect to the number density, assumed uniform, so that the density falls
+    as exp(-gravity / stiffness * integral of the mass over z).
     The fraction of particles below each particle is unchanged.
     """
     from scipy.optimize import brentq  # slow to import

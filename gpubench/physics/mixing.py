@@ -92,10 +92,10 @@ def interface_wave(
     """Return the complex amplitude a of the interface's wave along x or y.
 
     The interface is at its mean height plus the real part of a exp(i k x): Re a goes with the
-    cosine, -Im a with the sine, and |a| is the amplitude. In a column, the interface is at the
-    height up to which the light particles would fill it; the mean fraction of light particles is
-    subtracted, so density waves cancel to first order. Random placement of particles, a fraction f
-    of them of one fluid, gives |a| near 2 height sqrt(f (1 - f) / particles).
+    cosine, -Im a with the sine, and |a| is the amplitude. In a vertical column, the interface is at
+    the height to which the light particles would fill it; the mean fraction of light particles is
+    subtracted, so density waves cancel to first order. If particles are placed at random, a
+    fraction f of one fluid, |a| is near 2 height sqrt(f (1 - f) / particles).
     """
     k = wavenumber_along(box, axis, mode)
     light = 1.0 - species

@@ -109,8 +109,8 @@ def region(
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return the rows in and around a cube about a random particle, and a mask of those inside.
 
-    The rows include all particles within `reach` of those inside. volume: of all particles; if
-    evenly spread, SAMPLE of them would be in the cube.
+    The rows include all particles within `reach` of those inside. volume: the volume of all
+    particles; if they were evenly spread over it, SAMPLE of them would be in the cube.
     """
     rows, away, half_edge, _ = _cube(places, box, volume, reach, rng)
     return rows, np.all(np.abs(away) <= half_edge, axis=1)
@@ -162,7 +162,7 @@ def _cube(
 def reflected(
     place: Floats, error: Floats, velocity: Floats, found: Floats, box: Box, axis: int
 ) -> tuple[Floats, Floats]:
-    """Return positions reflected into the box, in units, and -1 where a velocity is reversed.
+    """Return positions reflected into the box, in units, and -1 where a velocity reverses, else 1.
 
     Within the position error of a wall, both outcomes are valid, and the velocity found decides
     which is returned.

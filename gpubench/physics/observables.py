@@ -47,7 +47,7 @@ class RadialDistribution:
 def observed(workload: str, seen: Mapping[str, Any]) -> dict[str, Any]:
     """Return a simulation's observations at one time under their current names.
 
-    Up to 0.2.0, the temperature of DPD was taken at half steps.
+    Up to version 0.2.0, the temperature of DPD was taken at half steps.
     """
     if not workload.startswith("dpd-") or "half_step_temperature" in seen:
         return dict(seen)

@@ -53,8 +53,8 @@ def ordered_pairs(positions: Floats, box: Box, reach: float) -> Iterator[Ordered
 
     positions: float64 (particles, 3), anywhere along periodic axes. All pairs with the same first
     particle come in one batch.
-    Raises UserError where a periodic edge is shorter than twice the reach, so that two images of a
-    particle could be in range.
+    Raises UserError where a periodic edge is shorter than twice the reach: two images of a particle
+    could then be in range.
     """
     from scipy.spatial import cKDTree  # slow to import
 

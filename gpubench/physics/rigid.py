@@ -18,7 +18,7 @@ from gpubench.base.errors import UserError
 from gpubench.physics.arrays import Floats
 
 UNTURNED = (1.0, 0.0, 0.0, 0.0)
-# Particles are kept down to this depth: deeper ones than a kernel radius interact with nothing.
+# Particles are kept down to this depth: those deeper than a kernel radius interact with nothing.
 SHELL = 1.0
 
 
@@ -26,7 +26,7 @@ SHELL = 1.0
 class RigidBody:
     """A rigid body; all arrays are float64.
 
-    centre: centre of mass, (3,). orientation: (4,), see the module. velocity: of the centre, (3,).
+    centre: centre of mass, (3,). orientation: (4,), see the module. velocity: the centre's, (3,).
     angular_momentum: (3,), about the centre, in the world's frame.
     mass: total mass. inertia: (3,), principal moments, about the axes of its own frame.
     offsets: (particles, 3), from the centre to its particles, in its own frame.

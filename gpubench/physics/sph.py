@@ -102,8 +102,8 @@ class SPHFluid:
     spacing: distance of particles at rest. mass: particle mass. viscosity: mu of equation 1.
     gravity: acceleration along x, y, z.
     cuts: whether densities below the rest density are raised to it, to avoid negative pressure.
-    wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, for
-        accelerations.
+    wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, which here
+        gives accelerations.
     wall_epsilon: the collision accuracy of equation 13: depth within that range at which walls
         start to push.
     contact_stiffness, contact_damping, contact_distance: k, eta and t_rad of equations 11 and 12,

@@ -56,10 +56,10 @@ class BodiesStep:
 
 
 def with_doubt(felt: Callable[[float], Floats], error: float) -> tuple[Floats, Floats]:
-    """Return a force at a distance, and its uncertainty due to the error of that distance.
+    """Return the force felt(0), and its uncertainty if a distance is wrong by up to `error`.
 
-    The uncertainty adds up the changes towards both ends of the error interval. The force may be 0
-    at both ends (beyond the range, or where spring and damper cancel) yet not between them.
+    felt: the force, given the error of the distance. Changes towards both ends of the interval are
+    added, since the force may be 0 at both (out of range, or spring cancels damper) but not within.
     """
     now = felt(0.0)
     return now, np.abs(felt(error) - now) + np.abs(now - felt(-error))
@@ -82,7 +82,7 @@ def check_sph_step(
     fluid.force_step. flow: float32 (particles, 4), velocities before the step, and the inverse of
     the density. Both are in the order of `after`.
     Single densities and forces are compared in a region of about motion.SAMPLE particles. A force
-    applied to one side of a pair only is found anywhere: the sum over fluid and body particles must
+    on only one particle of a pair is detected anywhere: the sum over fluid and body particles must
     be exactly 0. Bodies are compared as a whole.
     """
     compared = _SPHStep(before, after, force, flow, box, fluid, integrator, time_step, bodies)

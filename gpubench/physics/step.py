@@ -1,7 +1,7 @@
 """Check a step of dissipative particle dynamics: ids, forces, velocities, positions.
 
 States are as in the DPD workloads, with particles in any order: step, an int; places, uint32
-(particles, 4), box units and id; velocities, float32 (particles, 4), at half steps, with the bits
+(particles, 4), box units and id; velocities, float32 (particles, 4), at half steps, and the bits
 of the species; drags, likewise, if the drag uses different velocities.
 """
 
@@ -46,8 +46,8 @@ def check_dpd_step(
 
     force: float32 (particles, 4), those of the step, in the order of `after`.
     generator: generator of the pair noise, see gpubench.physics.noise.
-    Single forces are compared in a region of about SAMPLE particles. A force applied to one side
-    of a pair only is found anywhere: the sum over all particles must be exactly 0.
+    Single forces are compared in a region of about SAMPLE particles. A force on only one particle
+    of a pair is detected anywhere: the sum over all particles must be exactly 0.
     """
     step = int(before["step"])
     compared = _DPDStep(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)

@@ -63,8 +63,8 @@ class MeanSquareDisplacement:
         """Return D from the slope 2 d D over a window of times since the first snapshot.
 
         The window should start once velocities are decorrelated. Displacements at successive times
-        are correlated, but hardly between particles: the error is from the slopes of 16 groups
-        of particles. A periodic box of edge L slows diffusion down by about 2.84 k T / (6 pi
+        are correlated, those of different particles hardly: so the error is from the slopes of 16
+        groups of particles. A periodic box of edge L slows diffusion down by about 2.84 k T / (6 pi
         viscosity L) (Dünweg and Kremer, J. Chem. Phys. 99, 6983, 1993).
         """
         chosen = in_window(self.times, window)

@@ -189,7 +189,7 @@ def dam_break(
 ) -> CheckOutcome:
     """Follow the front of a collapsing column as for SPH; see sph_flows.dam_break.
 
-    late: whether to compare the late speed too. In coarse runs, the fluid is then as thin as a
+    late: whether to compare the late speed too. In coarse runs, the late fluid is as thin as a
     kernel: particles lack neighbours to build up pressure, and move too slowly.
     """
     given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}

@@ -1,8 +1,8 @@
 """A second of a dam break with constraints and with SPH: stable steps, density errors, times.
 
 A column one metre wide and two metres high collapses under 9.81 m/s2. SPH runs at several Mach
-numbers: its density error falls with the square of the Mach number, its step linearly. The density
-error is the excess over the fluid's rest density, averaged over the particles and LOOKS moments.
+numbers M: its density error is proportional to M^2, its step to M. The density error is the excess
+over the fluid's rest density, averaged over the particles and LOOKS moments.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gpubench.workloads.workload import BlowUp, Value
 SECOND = math.sqrt(2 * 9.81)  # one second in units of T = t sqrt(2 g / a)
 LOOKS = 40
 # A step is stable if no particle moves further than a cell, the energy rises by at most a fraction
-# RISE of its initial value, and every solve ends below BEYOND tolerances.
+# RISE of its initial value, and every solve ends with a residual below BEYOND tolerances.
 RISE, BEYOND = 0.01, 10.0
 VISCOSITY = 0.1  # viscosity at Mach 1, for both methods
 CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
@@ -118,7 +118,7 @@ def try_out(run: SolvedSecond, device: Device, particles: int) -> None:
 def stable(
     way: SolvedSecond, steps: Sequence[float], device: Device, particles: int
 ) -> list[SolvedSecond]:
-    """Return runs with rising steps, up to and including the first unstable one."""
+    """Return runs of a configuration with rising steps, up to the first unstable one, included."""
     tried = []
     for step in steps:
         tried.append(SolvedSecond(way.workload, way.mach, step, way.given))
@@ -149,7 +149,7 @@ def time_in_turns(
 
 
 def gain(run: SolvedSecond, others: Sequence[SolvedSecond]) -> float | None:
-    """Return SPH's time at a run's mean error over the run's time; None outside SPH's errors.
+    """Return how many times faster a run is than SPH at its mean error; None beyond SPH's errors.
 
     Errors and times are interpolated between Mach numbers as power laws.
     """

@@ -62,7 +62,7 @@ def domain_growth(
 ) -> CheckOutcome:
     """Fit exponents to the domain sizes of several runs with different seeds.
 
-    regimes: the number of REGIMES within the span.
+    regimes: how many of REGIMES to fit, from the earliest on.
     """
     histories = []
     for seed in range(SEED, SEED + runs):

@@ -31,7 +31,7 @@ TIME_STEPS = (0.01, 0.02, 0.04)
 BIN = 0.025  # bin width of the radial distribution function
 FAR = 0.5  # width of its last part, where it should be 1
 PEAK = 0.11  # half-width of the parabolas fitted to its maxima
-CLOSE = 0.25  # distances at which only soft particles are found
+CLOSE = 0.25  # only soft particles come closer than this
 
 LAMMPS = "LAMMPS, pair_style dpd, of which this is the recursion"
 LAGGED = "leap-frog with lagged velocity of another code, the same recursion"

@@ -202,7 +202,7 @@ def trajectories(device: Device, *, particles: int, steps: int) -> CheckOutcome:
 
 
 def _cell_lists() -> list[tuple[str, str, float]]:
-    """Return name, form and skin of each way to keep a simulation's cells."""
+    """Return name, form and skin of each way to maintain a simulation's cells."""
     forms = [
         (name, form)
         for name, algorithm in registry.algorithms().items()

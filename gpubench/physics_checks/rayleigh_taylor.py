@@ -68,7 +68,7 @@ def _mixing_heights(column: DPD, span: float) -> tuple[Floats, Floats]:
 
 
 def _mixing_findings(column: DPD, times: Floats, heights: Floats) -> list[Finding]:
-    """Return the last height, and alpha in height = alpha A g t^2 from the slope of its root."""
+    """Return the last height h, and alpha in h = alpha A g t^2, from the slope of sqrt(h)."""
     of_box = heights / column.box.size[2]
     in_range = (of_box > MIXED[0]) & (of_box < MIXED[1])
     if (count := int(in_range.sum())) < LEAST_POINTS:
@@ -151,8 +151,8 @@ def single_mode(
 ) -> CheckOutcome:
     """Measure the growth rate of a single small wave of the interface, in runs of different seeds.
 
-    repulsion: between the fluids. Greater repulsion reduces mixing, so that the densities of both
-        sides are better defined.
+    repulsion: repulsion between the fluids. If greater, it reduces mixing, so that the densities of
+        both sides are better defined.
     """
     tension = surface_tension(device, tension_particles, tension_snapshots, repulsion)
     particles = round(DENSITY * depth * wavelength**2)

@@ -47,7 +47,7 @@ STEPS: Sequence[tuple[type[SPH], Mapping[str, Value]]] = (
 THROWN = 0.1, 0.05
 
 SETTLED = 150.0  # time for a column to come to rest
-RESTLESS = 2.0  # a column moves if faster than this times its final speed with short steps
+RESTLESS = 2.0  # a column counts as moving above this multiple of its speed with short steps
 RATIO = 1.5  # ratio of successive time steps that are tried
 
 
@@ -157,7 +157,7 @@ def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
 
 
 def _momenta(pool: SPH, axis: int) -> tuple[float, float]:
-    """Return the momenta of the fluid and of the first body along an axis in memory order."""
+    """Return the momenta of the fluid and of the first body; axis: in memory order."""
     state = pool.state()
     velocities = state["velocities"][:, axis].astype(np.float64)
     body = pool.bodies_in(state)[0]

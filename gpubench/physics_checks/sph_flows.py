@@ -121,8 +121,8 @@ def dam_break(
 ) -> CheckOutcome:
     """Follow the front of a collapsing column, and compare it with experiments.
 
-    depth: tank depth in column widths. reynolds: for the column's width and the speed of a fall
-    from its height; it sets the viscosity, which replaces floor friction, absent from SPH here.
+    depth: tank depth in column widths. reynolds: Reynolds number of the column's width and the
+    speed of a fall from its height; sets the viscosity, which replaces the missing floor friction.
     free: whether to run once more with a fiftieth of the viscosity.
     """
 

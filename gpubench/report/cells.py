@@ -73,7 +73,7 @@ class InputAxes:
 class MeasurementRow:
     """A row of the frame: each column is an attribute, see `evidence.frame`.
 
-    ranks: at least 1 for a simulation. modes: all rows of this subject and input, by mode.
+    ranks: 1 or more for a simulation. modes: all rows of this subject and input, by mode.
     """
 
     if TYPE_CHECKING:
@@ -163,13 +163,13 @@ class MeasurementRow:
         return None if self.ranks in (None, 1) else self.phase_share(*names)
 
     def phase_share(self, *names: str) -> float | None:
-        """Return the share of some phases in the time of all phases; None if unknown."""
+        """Return the fraction of all phases' time that some phases take; None if unknown."""
         total = sum(self.phases_ms.values())
         return sum(self.phases_ms.get(name, 0.0) for name in names) / total if total else None
 
     @property
     def told(self) -> dict[str, str]:
-        """The text shown on hover: fraction of the copy bandwidth, and the command to repeat it."""
+        """The text shown on hover: fraction of copy bandwidth, and the command that repeats it."""
         bound = {} if self.bound is None else {"bound": formats.percent(self.bound)}
         return bound | {"command": command_of(self.record)}
 
@@ -187,7 +187,7 @@ def shown(cells: Iterable[MeasurementRow]) -> MeasurementRow:
 
 
 def phases_of(cells: Sequence[MeasurementRow]) -> list[str]:
-    """Return all phases in order; one that only some steps have follows its predecessor there."""
+    """Return the phases of all steps, each after the phase that precedes it within its step."""
     names: list[str] = []
     for found in sorted((cell.phases_ms for cell in cells), key=len, reverse=True):
         place = 0

@@ -55,7 +55,7 @@ _METHOD = (
 
 
 class Told(NamedTuple):
-    """The verdict (gist) and sections of a study on one machine; link: where they are."""
+    """The verdict (gist) on a study on one machine, its sections, and a link to them."""
 
     run: StudyRun
     gist: str
@@ -64,7 +64,7 @@ class Told(NamedTuple):
 
 
 def stems(machines: Sequence[Machine]) -> dict[str, str]:
-    """Return the prefix of the names of each study's files, by the study's name."""
+    """Return the prefix of each study's file names, by the study's name."""
     found: dict[str, str] = {}
     taken = set(_OTHER_PAGES)
     for name in dict.fromkeys(run.study.name for machine in machines for run in machine.studies):

@@ -28,7 +28,7 @@ _MARKED_ALIKE = 8  # colours that share a marker
 
 
 class Point(NamedTuple):
-    """A point of a line. low, high: its interval, or None. told: shown on hover."""
+    """A point of a line. low, high: ends of its interval, or None. told: texts shown on hover."""
 
     x: float
     y: float
@@ -76,7 +76,7 @@ class Plot(NamedTuple):
 class Scale(NamedTuple):
     """An axis and the format of its values.
 
-    kind: "size", "number", "with zero" (first) are logarithmic; "linear"; "names": of indices.
+    kind: logarithmic ("size", "number", "with zero"), "linear", or "names": indices of `names`.
     """
 
     label: str
@@ -95,7 +95,7 @@ class Captioned:
 
 @dataclass(frozen=True)
 class Chart(Captioned):
-    """A figure of panels with common axes and at least one line; reference: a value to mark."""
+    """A figure of panels with common axes and at least one line; reference: a y value to mark."""
 
     x: Scale
     y: Scale
@@ -116,14 +116,14 @@ class StackedBar(NamedTuple):
 
 @dataclass(frozen=True)
 class BarChart(Captioned):
-    """A figure of horizontal bars; label: of the value axis; panels: lists of bars by title."""
+    """A figure of horizontal bars; label: names the value axis; panels: lists of bars by title."""
 
     label: str
     panels: Mapping[str, Sequence[StackedBar]]
 
 
 def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:
-    """Describe a panel by each line's last value.
+    """Make a panel whose description gives each line's last value.
 
     Keeps at most MOST_LINES lines: those with the most points, then the lowest.
     """

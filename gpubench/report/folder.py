@@ -17,7 +17,7 @@ _NAME = re.compile(r"(figures/)?[a-z0-9][a-z0-9.-]*")
 
 
 def require_own(out: Path) -> None:
-    """Raise UserError if the folder has a front page that is not of a report."""
+    """Raise UserError if the folder has a front page that belongs to no report."""
     page = out / "index.html"
     if page.exists() and not (page.is_file() and render.GENERATOR in _text(page)):
         raise _foreign(page)

@@ -100,7 +100,7 @@ class StudyRun:
         return labels
 
     def only(self, keep: Callable[[MeasurementRow], bool], mode: str = "") -> StudyRun:
-        """Return the part with the cells to keep; with a mode, only cells of it and wrong ones."""
+        """Return a run of the cells to keep; given a mode, only those that have it or are wrong."""
         cells = {}
         for key, cell in self.cells.items():
             if keep(cell) and (not mode or mode in cell.modes or cell.status == "wrong"):
@@ -147,12 +147,12 @@ class StudyRun:
 
     @cached_property
     def kind(self) -> dict[str, Any]:
-        """The most common values of the axes other than size, with the fewest ranks."""
+        """The most common values of the axes other than size, on inputs with the fewest ranks."""
         kinds = (tuple(p.kind.items()) for p in _fewest_ranks([place for _, place in self.cells]))
         return dict(Counter(kinds).most_common(1)[0][0])
 
     def find(self, subject: Variant, **axes: object) -> MeasurementRow | None:
-        """Return a subject's cell with these values and the common size, if possible of `kind`."""
+        """Return a subject's cell with these values and the common size, preferably of `kind`."""
         at = {name: self.common[name] for name in sizes()} | axes
         able = (cell for cell in self.by_subject.get(subject, ()) if cell.place.has(**at))
         return max(able, key=lambda cell: cell.place.kind == self.kind, default=None)
@@ -222,9 +222,9 @@ def _machine(device: MeasuredDevice, runs: list[Results]) -> Machine:
 
 
 def _study_of(name: str, runs: Sequence[Results]) -> Study:
-    """Load a study; if it is not shipped, from the newest text in its results.
+    """Load a study; if the package does not ship it, from the newest text in its results.
 
-    Without a text, only the name is known; of an invalid text, title and question are kept.
+    Of an invalid text, title and question are kept if its inputs are of another package's kinds.
     """
     if name in registry.studies():
         return load_study(name)

@@ -1,6 +1,6 @@
-"""Maps of the fastest algorithm: a tile per input, x: particles, y: occupancy or moved fraction.
+"""Maps of the fastest algorithm: a tile per input; x: particles, y: occupancy or moved fraction.
 
-A tile extends half-way to the next input in its row; the outermost tiles, one doubling outwards.
+A tile extends half-way to the next input in its row; the outermost extend outwards by a doubling.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Tile = dict[str, Any]  # the data of one input: what its tile shows, and its hov
 
 _REACH = 1.0  # extent of a tile beyond the last input of a row, in doublings
 _LEAST = 3  # minimum number of inputs of a map
-_HATCHES = ((0, 0, 1, 1), (0, 0.5, 0.5, 1), (0.5, 0, 1, 0.5))  # lines in a tile of unit size
-_ROOM = 36  # minimum width in pixels of a tile with its margin written on it
+_HATCHES = ((0, 0, 1, 1), (0, 0.5, 0.5, 1), (0.5, 0, 1, 0.5))  # ends of lines in a unit tile
+_ROOM = 36  # minimum width in pixels of a tile on which the winner's lead is written
 _HEIGHT = 330  # pixels
 _OPEN = "isValid(datum.open)"  # Vega expression: the tile has no winner
 _ALONE = "only one measured"
@@ -59,7 +59,7 @@ def figure(
 
 
 def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
-    """Return a question's races by their label in the switch, those with most inputs first."""
+    """Return a question's races by label of the page's switch, the label with most inputs first."""
     found: dict[str, dict[tuple[object, ...], Race]] = {}
     for race in searches.by_question.get(question, []):
         place, task = race[0].place, race[0].task
@@ -161,7 +161,7 @@ def _spec(
 
 
 def _hatch(base: Any, ends: Sequence[float]) -> Any:
-    """Return a hatch line across inconclusive tiles; ends: in a tile of unit size."""
+    """Return a hatch line across inconclusive tiles; ends: the line's ends in a unit tile."""
     places = {
         f"{name}_end": f"datum.{name[0]}0 + {end} * (datum.{name[0]}1 - datum.{name[0]}0)"
         for name, end in zip(("x0", "y0", "x1", "y1"), ends, strict=True)
@@ -177,7 +177,7 @@ def _hatch(base: Any, ends: Sequence[float]) -> Any:
 def _axes(
     sizes: Sequence[int], levels: Sequence[float], tiles: Sequence[Tile], is_moved: bool
 ) -> tuple[Any, Any]:
-    """Return the encodings of x and y; sizes: of the inputs that are shown initially."""
+    """Return the encodings of x and y; sizes: the sizes of the inputs shown initially."""
 
     def channel(kind: Any, which: str) -> Any:
         low, high = (f(tile[f"{which}{end}"] for tile in tiles) for f, end in ((min, 0), (max, 1)))

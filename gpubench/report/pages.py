@@ -94,10 +94,10 @@ class Photo(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a page, in the order of its fields.
+    """A part of a page, which shows its fields in this order.
 
-    slug: anchor in the contents, and file name of the picture. measured: environments of the
-    measurements shown. machine: pages show one at a time. style: "half" (width) or "abreast"
+    slug: anchor, and the picture's file name. measured: environments of the measurements shown.
+    machine: only one machine's sections show at a time. style: "half" (width) or "abreast"
     (figures side by side). command: repeats the measurements.
     """
 

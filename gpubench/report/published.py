@@ -21,7 +21,7 @@ _NOT_MEASURED = Item("not measured", "none")
 
 
 class Match(NamedTuple):
-    """A published value and our measurement; better: by what factor ours is better."""
+    """A published value (theirs) and ours (here); better: the factor by which ours is better."""
 
     theirs: float
     cell: MeasurementRow | None
@@ -35,7 +35,7 @@ Matches = Mapping[tuple[int, int], Match]  # keys: row and column
 def matches(run: StudyRun, published: Published, forms: Forms) -> Matches:
     """Match a published table with measurements.
 
-    All measurements are in one mode: the one with the most times (of equals, the first).
+    All measurements are in one mode: the one with the most times, or else the first of MODES.
     """
     every = itertools.product(range(len(published.rows)), range(len(published.columns)))
     cells = {at: _cell(run, published, *at, forms) for at in every}
@@ -73,7 +73,7 @@ def _match(
         better = theirs * cell.unit_ms(published.unit) / cell.median_ms
         return Match(theirs, cell, cell.median_ms / cell.unit_ms(run.unit), better)
     what, frame_ms = published.quantities[at[1]].what, cell.frame_ms
-    if frame_ms is None or what == "speed_up":  # "Steps and frames" shows them
+    if frame_ms is None or what == "speed_up":  # shown by `steps.comparison`
         return Match(theirs, cell)
     if what == "frames_per_s":
         return Match(theirs, cell, 1e3 / frame_ms, 1e3 / frame_ms / theirs)
@@ -118,7 +118,7 @@ def as_published(published: Published) -> Table:
 
 
 def measured(run: StudyRun, published: Published) -> list[Table]:
-    """Return the published table as measured: the paper's variants, then the best if different."""
+    """Return the table with our times: of the paper's variants, then of the best if different."""
     paper, best = variants(run, published)
     which = {"the paper's variant": paper, "the best variant": best}
     if paper == best:
@@ -190,7 +190,7 @@ def claim(run: StudyRun) -> list[str]:
 
 
 def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
-    """Divide other columns by the nearest column of the published algorithm, preferably before.
+    """Divide each other column by the published algorithm's last column before it, else its first.
 
     Returns the published ratios, and our ratios for the paper's variants.
     """

@@ -17,7 +17,7 @@ from gpubench.report.verdict import Race
 
 
 def question(cell: MeasurementRow) -> str:
-    """Return a cell's task, with its product if there are several; "" for other problems."""
+    """Return the question a cell answers: its task and kind of answer; "" without a task."""
     answer = ANSWERS.get(cell.answer, cell.answer)
     return ": ".join(filter(None, (cell.task, answer))) if cell.task else ""
 
@@ -34,7 +34,7 @@ def tied(race: Race) -> list[str]:
 
 
 class Contest(NamedTuple):
-    """The best of our algorithms and of the others in a race; ratio: others' time over ours."""
+    """Our best algorithm and the best other in a race; ratio: the other's time over ours."""
 
     ours: MeasurementRow
     rival: MeasurementRow
@@ -53,7 +53,7 @@ class Searches:
 
     @cached_property
     def races(self) -> list[Race]:
-        """All races, each algorithm with its fastest variant, by answer, task and input."""
+        """All races, each algorithm in its fastest variant; the study's answers come first."""
         races = []
         for place in self.run.by_place:
             ranked = (cell for cell in self.run.ranked_at(place) if question(cell))
@@ -85,14 +85,14 @@ class Searches:
 
     @cached_property
     def algorithms(self) -> list[str]:
-        """All algorithms by races won, then as in the study; the index determines the colour."""
+        """All algorithms, most wins first, then in the study's order; the index sets the colour."""
         wins = Counter(race[0].subject.algorithm for race in self.races)
         named = dict.fromkeys(subject.algorithm for subject in self.run.subjects)
         raced = {cell.subject.algorithm for race in self.races for cell in race}
         return sorted(named, key=lambda name: (name not in raced, -wins[name]))
 
     def comparisons(self, names: Collection[str]) -> list[Contest]:
-        """Return the best of ours and of the named ones in each race that has both."""
+        """Return our best and the best named algorithm of each race that has both."""
         found = []
         for race in self.races:
             ours = self.ours(race)

@@ -22,7 +22,7 @@ _USUAL_PER_CELL = 4  # occupancy shown in figures, if it was measured
 
 
 def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
-    """Return the best choice for a task over all inputs without moves, and a table of costs."""
+    """Return the best choice for a task if no particles moved, and a table of costs."""
     found = searches.by_question.get(task, [])
     races = [race for race in found if moved_share(race[0].place) is None]
     best = choose(races, lambda cell: cell.subject.algorithm) if races else None
@@ -99,7 +99,7 @@ def _named(name: str, found: tuple[list[Table], list[str]]) -> tuple[list[Table]
 
 
 def _launched(searches: Searches) -> Section:
-    """Return the launched (from Python) times of the inputs shown in figures."""
+    """Return tables of times launched from Python, for the inputs shown in figures."""
     usual = {
         (name, race[0].place)
         for name, races in searches.by_question.items()
@@ -115,7 +115,7 @@ def _launched(searches: Searches) -> Section:
 
 
 def libraries_verdict(searches: Searches) -> str:
-    """Say where libraries, or our searches with a library's sort, beat ours, if anywhere."""
+    """Say where libraries, or our query over a library's sort, beat our searches, if anywhere."""
     sorts = "our query over a library's sort", "our query over the fastest of libraries' sorts"
     said = [
         *_compared(searches, searches.rivals, "a library", "the fastest library"),
@@ -194,7 +194,7 @@ def libraries_chart(searches: Searches, slug: str) -> Chart:
 
 
 def _usual(races: Sequence[Race]) -> tuple[str, list[Race]]:
-    """Return the races on the most common kind of input, and its occupancy in words."""
+    """Return the usual occupancy in words, and its races on the most common kind of input."""
     kinds = grouped(races, lambda race: tuple(race[0].place.kind.values()))
     most: list[Race] = max(kinds.values(), key=len)
     by_per_cell = grouped(most, lambda race: race[0].place.per_cell)

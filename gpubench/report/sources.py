@@ -1,4 +1,4 @@
-"""The input files of a report, sorted by content."""
+"""The input files of a report, grouped by what they contain."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _JSON = ("phases_ms", "clocks_sm_mhz")
 def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, bytes]:
     """Return each study's compressed CSV file by name: the frame, and more fields of its records.
 
-    Samples are only counted, lists joined, objects in JSON. Equal results give equal bytes.
+    Samples are counted, lists joined, and objects written as JSON. Equal results give equal bytes.
     """
     table = frame_of(race for machine in machines for race in machine.ranked)
     if table.empty:

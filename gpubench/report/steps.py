@@ -47,7 +47,7 @@ def ratio(one: float | None, several: float | None) -> float | None:
 
 @lru_cache(maxsize=64)
 def ways(run: StudyRun) -> tuple[Way, ...]:
-    """Return the rank counts and decompositions that were timed, without single ranks."""
+    """Return the rank counts and decompositions that were timed, except for one rank."""
     places = [cell.place for cell in run.timed]
     found = {(p.ranks or 1, p.decomposition) for p in places if p.ranks not in (None, 1)}
     order = AXES["decomposition"].order([name for _, name in found])

@@ -69,7 +69,7 @@ def timed(
 
 
 def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
-    """Return marks for all modes that occur but the first, and the note that explains them."""
+    """Return marks for all modes that occur except the first, and the note that explains them."""
     known = list(cells)
     timed_cells = [cell for cell in known if cell is not None and cell.ok]
     found = sorted({cell.mode for cell in timed_cells}, key=MODES.index)
@@ -139,7 +139,7 @@ def _by_subject(scan: Scan) -> dict[Variant, list[MeasurementRow | None]]:
 
 
 def _detail(cell: MeasurementRow) -> str:
-    """Return the fraction of particles missing from an answer, else of the copy bandwidth."""
+    """Return the fraction of lost particles, if any, else the fraction of the copy bandwidth."""
     if cell.ok and cell.lost:
         return f"lost {formats.percent(cell.lost / cell.place.count)}"
     return f"{100 * cell.bound:.0f} %" if cell.ok and cell.bound is not None else ""
@@ -173,7 +173,7 @@ def resorts(run: StudyRun) -> Table:
 
 
 def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
-    """Return the full sort that a re-sort replaces, on the same input or on an unmoved one."""
+    """Return the full sort that a re-sort replaces, on the same input or one of the same size."""
     full = Variant(cell.replaces, cell.subject.form)
     at = {name: getattr(cell.place, name) for name in sizes()}
     return run.cells.get((full, cell.place)) or run.find(full, **at)
@@ -182,7 +182,7 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 def outcomes(run: StudyRun) -> list[Table]:
     """Return tables of values that algorithms report beside answers, with the study's headings.
 
-    They are for the last value of the first scan; for simulation steps, for each time step.
+    They cover the last value of the first scan, but every value of a scan of time steps.
     """
     first, *more = scans(run)
     last = first.axis != "time_step"

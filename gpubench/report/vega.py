@@ -34,7 +34,7 @@ _LEGEND_MARK, _CHARACTER = 36, 7.5  # pixels of a mark and of a character in a l
 _BAR, _BAR_LABEL = 20, 240  # pixels: distance between bars, maximum width of a label
 # Labels of the hover text of points and tiles, by field name.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "to repeat"}
-_SOURCES = {"interval": "b", "command": "c"}  # fields these are computed from
+_SOURCES = {"interval": "b", "command": "c"}  # data fields that these are computed from
 _DIGITS = 5  # significant digits of a chart's data
 # Values of a page's CSS variables, for SVG files.
 _FIXED = {

@@ -23,12 +23,12 @@ Race = Sequence[MeasurementRow]
 _Name = Callable[[MeasurementRow], str]
 _MOST_NAMED = 3  # maximum number of winners named per kind of answer
 _MOST_SINGLE = 3  # maximum number of single choices listed beside the rule
-_COVERS = 0.75  # a choice was timed on this fraction of the inputs of the most-timed subject
+_COVERS = 0.75  # a choice must be timed on this fraction of the most-timed subject's inputs
 _NO_WINNER = ("inconclusive", "only one measured")
 
 
 class Choice(NamedTuple):
-    """The recommendation, how often and where it is known to be slower, and all rules' costs."""
+    """A recommendation (take), how often (risk) and where it is known to be slower, its rules."""
 
     take: str
     risk: str
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 def choose(races: Sequence[Race], name: _Name) -> Choice | None:
     """Find the cheapest simple rule (see `best_rule`) for these races.
 
-    None if nothing ran on every input, or no race has rivals. name: returns the choice of a cell.
+    None if nothing ran on every input, or no race has rivals. name: names the choice of a cell.
     """
     able = set.intersection(*({name(cell) for cell in race} for race in races))
     compared = [race for race in races if len(race) > 1]
@@ -67,7 +67,7 @@ def choose(races: Sequence[Race], name: _Name) -> Choice | None:
 def _slower(
     races: Sequence[Race], take: Callable[[Race], MeasurementRow], name: _Name
 ) -> tuple[str, str]:
-    """Say how often, and where, the choice is known to be slower than which others."""
+    """Say how often the choice is slower than which others, and where, by known differences."""
     pairs = [(take(race), race[0]) for race in races]
     slower = [cell for cell, _ in pairs if cell.standing.ratio.low > 1]
     faster = Counter(name(first) for cell, first in pairs if cell.standing.ratio.low > 1)
@@ -114,7 +114,7 @@ def told(parts: Mapping[str, str], *more: str) -> str:
 
 
 def _usual(races: Sequence[Race]) -> str:
-    """Name the subject, timed on nearly all inputs, of least average cost, with its risk."""
+    """Name the subject of least average cost among those timed on most inputs, with its risk."""
     costs: dict[Variant, list[float]] = {}
     for cell in (cell for race in races for cell in race):
         costs.setdefault(cell.subject, []).append(math.log(cell.standing.ratio.value))

@@ -44,7 +44,7 @@ _SETUP_KINDS = {
 class Checkpoint:
     """The state of a simulation at one step.
 
-    setup: complete. step: number of steps since the start.
+    setup: the complete setup. step: number of steps since the start.
     device, version, code_hash: identify the device and the package that made it.
     observations: all made so far.
     state: as returned by Workload.state.
@@ -122,7 +122,7 @@ def save(
 
 
 def load(path: Path) -> Checkpoint:
-    """Read an untrusted checkpoint; it uses no more memory than its file.
+    """Read an untrusted checkpoint; reading takes no more memory than the file has bytes.
 
     Raises UserError for a file that is not a complete checkpoint, and for a setup that cannot be
     made here. Whether the state fits the setup is checked by `resume`.

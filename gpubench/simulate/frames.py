@@ -116,7 +116,7 @@ def read_frames(folder: Path) -> list[Frame]:
         try:
             with Image.open(path) as image:
                 account = json.loads(str(image.info[_KEY]))
-            # Older frames lack these fields: they are coloured by species.
+            # Older frames lack some fields of Key: they are coloured by species.
             own = {f.name: account[f.name] for f in dataclasses.fields(Key) if f.name in account}
             own["species_names"] = tuple(account["species_names"])
             box, renderer = tuple(account["box"]), account.get("renderer", "matplotlib")

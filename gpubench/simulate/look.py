@@ -28,7 +28,7 @@ GREYS = 16
 INK = "#333333"
 DPI = 100
 
-BAR, BAR_HEIGHT = 2.8, 0.11  # inches, of the colour bar
+BAR, BAR_HEIGHT = 2.8, 0.11  # length and height of the colour bar in inches
 KEY = {"species": 0.3, "speed": 0.62}  # height of the key at the bottom of a picture, in inches
 
 
@@ -105,7 +105,7 @@ def _add_bar(figure: Figure, key: Key) -> None:
     length = min(BAR, 0.6 * width)
     bodies = key.species_names[1:]
     named = ("rigid bodies" if len(bodies) > 1 else bodies[0]) if bodies else ""
-    beside = 0.35 + 0.085 * len(named) if bodies else 0.0  # inches, of the legend
+    beside = 0.35 + 0.085 * len(named) if bodies else 0.0  # the legend's width in inches
     left = (width - length - beside) / 2
     axes = place(figure, left, KEY["speed"] - 0.04 - BAR_HEIGHT, length, BAR_HEIGHT)
     mapping = ScalarMappable(Normalize(0, key.speed_scale), SPEEDS)

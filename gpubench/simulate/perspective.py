@@ -58,7 +58,7 @@ _TRIAL = "from gpubench.simulate.perspective import try_out; try_out()"
 def why_not() -> str | None:
     """Return why PyVista cannot draw here, or None.
 
-    It is tried in a separate process: without a driver, VTK may kill the process.
+    PyVista is tried in a separate process, which VTK may kill if there is no driver.
     """
     try:
         import pyvista  # noqa: F401
@@ -104,7 +104,7 @@ def draw_scene(snapshot: Snapshot) -> NDArray[np.uint8]:
     import pyvista
     from vtkmodules.vtkCommonCore import vtkLogger
 
-    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # about missing displays
+    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # no messages about missing displays
     spacing = snapshot.spacing or (math.prod(snapshot.size) / len(snapshot.positions)) ** (1 / 3)
     shown = ~hidden(snapshot.positions, HIDING * spacing)
     camera = Camera(np.array(snapshot.size))
@@ -134,7 +134,7 @@ def draw_scene(snapshot: Snapshot) -> NDArray[np.uint8]:
 
 
 class Camera:
-    """The camera position for a box of some size, such that the box fills the picture.
+    """A camera placed so that a box of a given size fills the picture.
 
     pixels: width and height of the picture.
     """
@@ -170,7 +170,7 @@ class Camera:
 def hidden(positions: NDArray[np.float64], edge: float) -> NDArray[np.bool_]:
     """Return which particles are hidden by others from all sides, bool (particles,).
 
-    All cells (of the given edge) around theirs are occupied, so they need not be drawn.
+    A particle is hidden if all cells (of the given edge) within LAYERS of its own are occupied.
     """
     cells = np.floor(positions / edge).astype(np.int64)
     cells -= cells.min(axis=0)

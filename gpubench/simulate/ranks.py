@@ -55,7 +55,7 @@ class Crew:
 
     @contextmanager
     def lead(self) -> Iterator[Device]:
-        """Open rank 0's device; with other ranks, as a team that awaits its commands."""
+        """Open rank 0's device; if there are other ranks, they await its commands as a team."""
         with self._opened() as device:
             yield device
             if device.team is not None:
@@ -115,7 +115,7 @@ def _make(
 
 
 def _usable_gpus(spec: str) -> int:
-    """Return the number of NVIDIA GPUs, if the device spec depends on it."""
+    """Return the number of NVIDIA GPUs that the device spec allows; 0 for other back ends."""
     if spec.partition(":")[0] not in ("auto", "cuda"):
         return 0
     from gpubench.devices import cuda

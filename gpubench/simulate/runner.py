@@ -35,9 +35,9 @@ Observation = dict[str, float]
 class Timetable:
     """The end of a run, and the steps at which outputs are due.
 
-    steps: since the start of the simulation, after which the run ends.
-    observe_every, frame_every, checkpoint_every: due at multiples of these step numbers, including
-        step 0, and after the last step; 0 for never.
+    steps: the number of steps, counted from the start of the simulation, at which the run ends.
+    observe_every, frame_every, checkpoint_every: outputs are due at step numbers that are multiples
+        of these, including 0, and at the last step; 0 for never.
     """
 
     steps: int
@@ -256,14 +256,14 @@ class _Pace:
         self._steps = max(1, wanted)
 
     def steps_within(self, room: int) -> int:
-        """Return the number of steps to queue, such that equal blocks fill the room."""
+        """Return the number of steps to queue, such that equal blocks fill `room` steps."""
         blocks = -(-room // self._steps)
         return -(-room // blocks)
 
 
 @contextmanager
 def _ctrl_c_noted() -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether Ctrl-C was pressed; the second press takes effect."""
+    """Yield a function that tells whether Ctrl-C was pressed; a second press interrupts."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False  # Python delivers signals to the main thread only
         return

@@ -31,7 +31,7 @@ ACCOUNT = "simulation.json"
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a run and their intervals: a number of steps, or None to choose one.
+    """The outputs of a run, and the interval of each in steps; None to choose one.
 
     frames: a folder. trajectory, checkpoint: files. None for outputs that are not wanted.
     renderer: for the frames, see pictures.RENDERERS; None if unspecified.

@@ -1,7 +1,7 @@
 """Pictures by matplotlib: a slab of the box, seen from one side.
 
-A picture shows a slab through the middle of the particles; x points right and z up, unless another
-axis is the thin one.
+A picture shows a slab through the middle of the particles; x points right and z up, unless an edge
+other than y is the shortest.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ NAME = MATPLOTLIB
 SIDE = 5.6  # longer side of the box in inches
 LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # margins in inches; AXIS: between the box and the key
 
-SLAB = 1.5  # thickness of the slab shown of a deep box, in mean distances: about 1 at density 3
-THIN = 3.0  # a box no deeper than this is shown completely
+SLAB = 1.5  # thickness of the slab shown, in spacings or mean distances: about 1 at density 3
+THIN = 3.0  # depth in the same unit up to which all particles are shown
 DIAMETER = 1.1  # a particle's diameter, in spacings or mean distances
 LAYERS = 8  # number of depth layers, drawn back to front
 

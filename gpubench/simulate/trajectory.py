@@ -88,8 +88,8 @@ class Trajectory(ABC):
 class GsdTrajectory(Trajectory):
     """GSD in HOOMD's schema, for OVITO, freud, MDAnalysis and HOOMD itself.
 
-    GSD puts the origin at the box centre, so positions are shifted by half a box; float32. The log
-    of the first snapshot holds the run id.
+    GSD puts the origin at the box centre, so positions are shifted by half a box. Values are
+    float32. The log of the first snapshot holds the run id.
     """
 
     def _last_moment(self) -> Moment:

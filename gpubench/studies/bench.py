@@ -60,7 +60,7 @@ class Trial:
 
 
 class LaunchError(Exception):
-    """The exception for a failed launch among several timed subjects; names the subject."""
+    """A launch failed while several subjects were timed; names the subject."""
 
     def __init__(self, trial: Trial, raised: Exception | SystemExit) -> None:
         super().__init__(trial.subject.label)
@@ -81,7 +81,7 @@ def measure(
     """Check, time and check again the given subjects and modes on one input; return the records.
 
     on_progress: called with the number of records that have become final.
-    reason: why all of them are skipped; None if that depends on the device.
+    reason: why all of them are skipped, if known beforehand; else None.
     on_drawn: called with the record fields known once the input is drawn.
     on_step: called with the current activity.
     """
@@ -94,7 +94,7 @@ def measure(
 class Bench:
     """Subjects on one input (or several alternating ones), made and checked, ready to be timed.
 
-    reason: why all of them are skipped; None if that depends on the device.
+    reason: why all of them are skipped, if known beforehand; else None.
     on_drawn: called with the record fields known once the input is drawn.
     on_step: called with the current activity.
     trials: in the order of the items.
@@ -128,7 +128,7 @@ class Bench:
         if any(trial.verdict is None for trial in self.trials):
             try:
                 self._make(on_drawn)
-            except MemoryError as error:  # for the input; an algorithm's is only its own failure
+            except MemoryError as error:  # from the input; an algorithm's fails only its trial
                 for trial in self.trials:
                     if trial.verdict is None:
                         trial.rule_out(*verdict_on(error, device))
@@ -229,7 +229,7 @@ def failed(
 
 
 def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
-    """Return a function that makes an input's oracle for a family, once each."""
+    """Return a function that returns an input's oracle for a family, made once per family."""
     return cache(lambda family: problems.problems()[family].oracle(inputs))
 
 

@@ -54,8 +54,8 @@ class Child:
         """Call a method of `MeasuringSide` and return its answer.
 
         on_news: called with data that the process sends before its answer.
-        Raises UserError as it did there, and NoAnswer with type and first line of any other
-        exception, or if the process ended.
+        Raises UserError if the method did, and NoAnswer if it raised another exception (whose type
+        and first line the message has) or if the process ended.
         """
         try:
             self._connection.send((do, given))
@@ -154,7 +154,7 @@ class MeasuringSide:
         """Return the records of an input; first send the record fields known once it is drawn."""
         assert self._device is not None
         given = job.group, job.items, self._device, budget
-        # Progress is ignored: the waiting side counts inputs.
+        # Progress is ignored: the requesting side counts inputs.
         return measure(*given, lambda _: None, job.reason, self._tell)
 
     def close(self) -> None:

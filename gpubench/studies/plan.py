@@ -81,7 +81,7 @@ class Group:
 class Job:
     """The missing measurements of one input.
 
-    reason: why all of it is skipped; None if that depends on the device.
+    reason: why all of it is skipped, if known beforehand; else None.
     """
 
     group: Group
@@ -196,7 +196,7 @@ def missing(
 
 
 def cell_key(identity: Mapping[str, Any]) -> str:
-    """Return the key of a record before its input is made.
+    """Return a key of a record that is known before its input is made.
 
     A results file is continued only by the same code, which makes the same input from the same seed
     and sizes, so finished records can be found without drawing 2^26 particles. The key also omits

@@ -27,11 +27,11 @@ def wrong_after_timing(
     """Overwrite the answers, launch once more, and check; return the first error, or None.
 
     checked: the alternating algorithms, each with the oracle of its input. runs: the timed runs, by
-    mode. One check serves both modes where possible: a graph holds the queued launches, so plain
-    launches need only be seen to rewrite their answers. That is always tested, since a graph of
-    several launches gives a right answer if only one of them works. If a launch works on its own
-    answer, both modes are checked, the graph first: a check may advance the state by an update or a
-    step, which would invalidate the graph.
+    mode. Where possible, only the graph's answers are checked: it replays the plain launches, so it
+    is enough to see that these rewrite their answers. That is always tested, since a graph of
+    several launches gives a right answer even if only one of them works. If a launch works on its
+    own answer, both modes are checked, the graph first: a check may advance the state by an update
+    or a step, which would invalidate the graph.
     Raises AnswerOutOfReach if an answer passes its check without a launch, or NotSupported if it
     does so because it is empty.
     """

@@ -90,7 +90,7 @@ class RunSummary:
     resumed: existing records that were not measured again.
     overhead_ms: duration of an empty sample in each mode.
     seconds: duration of the run by the host's clock.
-    keys: `cell_key` of each of its records, including existing ones.
+    keys: `cell_key` of each record of the run, including existing ones.
     """
 
     path: Path
@@ -125,7 +125,7 @@ def run(
     """Measure a study and store its records, input by input.
 
     where: the device or engine to measure on.
-    selection: the part of the study; if quick, a CPU also has a smaller budget.
+    selection: the part of the study to measure; if quick, a CPU also gets a smaller budget.
     budget: replaces the study's own.
     fresh: whether to repeat measurements that the folder already holds.
     ranks: the number of ranks in this run. Measurements that need another number are skipped; a run
@@ -175,7 +175,7 @@ def run(
 def _require_memory(groups: Sequence[Group], selection: Selection, device: DescribedDevice) -> None:
     """Raise UserError where the request does not fit in memory.
 
-    Requested sizes must all fit; where inputs alternate, those that fit are measured.
+    All requested sizes must fit; if only the number of inputs is requested, at least one size must.
     """
     too_large = [why_too_large(group.recipe, device, group.sweep.inputs) for group in groups]
     are_sizes = selection.particles is not None or selection.per_cell is not None

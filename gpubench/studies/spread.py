@@ -139,7 +139,7 @@ class Spread:
 
 
 def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[RankDevice]:
-    """Choose a device for each measuring rank; `sights` are of ranks 1, 2, ...
+    """Choose a device for each measuring rank; sights: those of ranks 1, 2, ...
 
     Raises UserError if a rank finds no device of its own, unless ranks may share.
     """
@@ -166,7 +166,7 @@ def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[RankDevice
 
 
 def require_alike(conditions: Sequence[dict[str, Any]]) -> None:
-    """Raise UserError unless all ranks' conditions are the same for one results file."""
+    """Raise UserError unless the conditions of all ranks are alike enough for one results file."""
     first, *others = map(_of_any, conditions)
     for rank, other in enumerate(others, 2):
         if difference := first_difference(first, other):
@@ -187,7 +187,7 @@ class Pool(Engine):
     """The devices of all other ranks; each rank measures one input at a time.
 
     executor: calls functions in those ranks. facts: fields of DeviceModel, from one of them.
-    workers: the number of ranks.
+    workers: the number of measuring ranks.
     """
 
     def __init__(self, executor: Executor, facts: dict[str, Any], workers: int) -> None:

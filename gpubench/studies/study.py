@@ -35,7 +35,7 @@ class Quantity:
     """The quantity in a column of a published table of simulations.
 
     what: frames_per_s, frame_ms, or speed_up (of frames, over one rank).
-    ranks, decomposition: see specs.Simulation.
+    ranks, decomposition: see problems.steps.axes.Simulation.
     """
 
     what: str
@@ -49,7 +49,7 @@ class Published:
 
     values: one row for each of `rows` (values of `row_axis`), with a number for each of `columns`
         (values of `column_axis`), in `unit`.
-    texts: the same as published, which keeps trailing zeros.
+    texts: the published text of each value, with its trailing zeros.
     algorithm: our algorithm that the numbers are compared with.
     algorithms: where `column_axis` is "algorithm" and `columns` are the published headings, our
         algorithm for each column.
@@ -81,7 +81,7 @@ class Published:
 class Subject:
     """An algorithm in one of its variants, with the parameters that differ from its defaults.
 
-    In a simulation it is the algorithm that keeps the cells.
+    In a simulation it is the algorithm that maintains the cells.
 
     limits: maximum of each limited quantity of an input, see `left_out`.
     """
@@ -114,15 +114,15 @@ class Subject:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All combinations of its axes, or some of them, measured in every one of its modes.
+    """All combinations of values on its axes, or some of them, measured in each of its modes.
 
     kind: the kind of its inputs. axes: the values along the axes of that kind.
     inputs: the number of inputs, each with its own seed, that alternate in the samples.
     points: the number of combinations, spread evenly over all; None for all. seed: seed of the
         sequence that spreads them, see design.spread_points.
     requires: device features that the sweep needs; without them it is not run.
-    quick: replacements by `--quick`, by field name.
-    quick_axes: the axes that `--quick` replaces.
+    quick: the fields that `--quick` replaces, by name, with their new values.
+    quick_axes: the axes that `--quick` replaces, likewise.
     """
 
     name: str
@@ -201,13 +201,12 @@ class Study:
 
     paper, table: the source of the published numbers, or None for a sweep of our own.
     subjects: measured by every sweep that names no subjects of its own.
-    outcomes: values reported by algorithms to show beside their times, with a table heading.
-    rates: outcomes that a table shows per second (instead of the size of the input per second),
-        with a heading.
+    outcomes: table headings of reported values to show beside times, by the name of the value.
+    rates: likewise of values to show per second, instead of the size of the input per second.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     anew: whether each run starts a new results file.
-    note: needed to interpret its times; its page starts with it.
+    note: text needed to interpret its times, shown at the top of its page.
     text: the text of its file.
     views: how a report presents a study of neighbour searches; None for all others.
     """
@@ -241,7 +240,7 @@ def load_study(name: str) -> Study:
 
 
 def study_text(name: str) -> tuple[str, str]:
-    """Return the name of a study and the text of its file, located like `load_study` does."""
+    """Return the name of a study and the text of its file, located as in `load_study`."""
     if not name.endswith(".toml"):
         registry.require_known("study", name, registry.studies())
         return name, (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
@@ -274,7 +273,7 @@ def parse_study(name: str, text: str) -> Study:
 def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None:
     """Raise StudyError where a study names an algorithm, form or parameter that does not exist.
 
-    Also where a sweep gives an algorithm the wrong kind of input.
+    Also raises it where a sweep gives an algorithm the wrong kind of input.
     """
     families = problems.problems()
     published = study.published
@@ -376,7 +375,7 @@ def _published(data: dict[str, Any], sweeps: Sequence[Sweep]) -> Published:
 
 def _require_axes(data: dict[str, Any], sweeps: Sequence[Sweep]) -> None:
     """Raise StudyError if a published table has axes that no input of the study has."""
-    # A fraction of moved particles is a number in results.
+    # Results record how many particles moved, not the fraction.
     known = {
         name: schema
         for kind in (sweep.kind for sweep in sweeps)
@@ -403,7 +402,7 @@ def _number(value: float | str) -> float:
 
 def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...], seed: int) -> Sweep:
     named = [kind for kind in problems.kinds().values() if kind.named_by in data]
-    # A simulation also has particles: of two kinds, choose the one that has both kinds' axes.
+    # A simulation also has particles: if two kinds fit, choose the one with both kinds' axes.
     kinds = [kind for kind in named if all(other.named_by in axes(kind) for other in named)]
     if len(kinds) != 1:
         names = " or ".join(kind.named_by for kind in problems.kinds().values())

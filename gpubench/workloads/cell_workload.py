@@ -53,7 +53,7 @@ class InCells(Workload):
     A place is (x, y, z, id), uint32, in units of the box (see physics/box.py). Each column is
     float32 (particles, 4). Arrays hold the bits of places as float32, as algorithms expect.
 
-    columns: their names, at most two. box, reach: the box, and the maximum distance of neighbours.
+    columns: the columns' names, at most two. box: the box. reach: maximum distance of neighbours.
     flat: axes along which nothing moves. origin_cell: the cell of the origin, for hashed cells.
     """
 
@@ -62,7 +62,7 @@ class InCells(Workload):
     reach: float
     flat: tuple[int, ...] = ()
     origin_cell: tuple[int, int, int] = (0, 0, 0)
-    coarsely: tuple[Any, ...] = ()  # box and array of coarse places, if cells are sorted
+    coarsely: tuple[Any, ...] = ()  # (packed box, array of coarse places) if cells are sorted
     _is_built = False  # whether valid cells exist
     common: ClassVar[Mapping[str, Value]] = {}
 
@@ -316,7 +316,7 @@ class InCells(Workload):
 
     @property
     def order(self) -> Any:
-        """The index of the state of each particle in cell order, if the state is not reordered."""
+        """For each particle in cell order, the row of its state, if the state is not reordered."""
         return self._cells[1] if self.scatters else self._cell_of[0]
 
     def by_id(self, column: Any) -> NDArray[Any]:
@@ -325,7 +325,7 @@ class InCells(Workload):
         return take(self.in_place(column), rows_of(ids))
 
     def in_place(self, column: Any) -> NDArray[np.float32]:
-        """Download an array of the last step, ordered like `current`, and put it in state order."""
+        """Download an array of the last step, ordered like `current`; return it in state order."""
         found: NDArray[np.float32] = self.device.download(column)
         return put(found, self.device.download(self.order)) if self.scatters else found
 
@@ -336,7 +336,7 @@ class InCells(Workload):
         return array
 
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
-        """Construct the algorithm that keeps the cells, and the arrays that depend on it."""
+        """Construct the algorithm that maintains the cells, and the arrays that depend on it."""
         self.algorithm = algorithm(self.device, self.particles, self.grid, form, parameters)
         if not self.algorithm.reads_cells:
             raise UserError(

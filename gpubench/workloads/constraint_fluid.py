@@ -43,7 +43,7 @@ class ConstraintFluid(DamBreak):
     The w component of the state column holds pressures times the time step, the initial guess of
     the next solve. viscosity, mach, neighbours, wall_distance: as in SPH. compliance: 0 for an
     incompressible fluid, 1 for the compressibility of SPH. damping: tau in time steps. solver:
-    jacobi, or conjugate-gradients, which updates its active set (the positive pressures) after
+    jacobi, or conjugate-gradients, which updates its active set (the positive pressures) every
     `restart` iterations. iterations: maximum per step. tolerance: a solve ends when the root mean
     square of the remaining density error falls below it.
     """

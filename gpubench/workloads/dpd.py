@@ -141,9 +141,9 @@ class DPD(InCells):
         )  # fmt: skip
 
     def snapshot(self) -> Snapshot:
-        """Return positions, and velocities at that time: the stored velocities plus half a kick.
+        """Return positions, and velocities at their time: the stored velocities plus half a kick.
 
-        This computes the forces of the next step. Raises BlowUp like `require_sound`.
+        Computes the forces of the next step for this. Raises BlowUp like `require_sound`.
         """
         for _, launch in self.phases()[:-1]:
             launch()
@@ -339,7 +339,7 @@ class DPDRayleighTaylor(TwoSpecies):
 
     depth: edge along y. height: edge along z, relative to that along x. share_b: the fraction of
     the height filled by the heavy fluid. wave: number of waves of the interface along x, 0 for a
-    flat interface; `amplitude` is their height.
+    flat interface. amplitude: amplitude of these waves.
     """
 
     name = "dpd-rayleigh-taylor"

@@ -25,7 +25,7 @@ NOTHING = 0x7F7F7F7F  # a pixel without a particle
 class Picture:
     """A picture of a box on a device.
 
-    width, height: in pixels; the box fills WIDTH or HEIGHT. fastest: the speed of the top shade.
+    width, height: size in pixels; the box fills WIDTH or HEIGHT. fastest: speed of the top shade.
     """
 
     def __init__(self, device: Device, box: Box, diameter: float, fastest: float) -> None:

@@ -36,8 +36,8 @@ from gpubench.workloads.tank import DamBreak, Scene, Tank, by_ids
 from gpubench.workloads.workload import BlowUp, Snapshot, State, Value, Workload
 
 PRESSURES = ("cut", "kept")  # negative pressures are cut to 0, or kept
-# Room for the candidates that the density pass records for the force pass: relative to the mean
-# number of neighbours; and at least two words for each of nine cell rows, which may wrap.
+# Words of a particle for the candidates that the density pass records for the force pass: NOTED per
+# neighbour at rest, and at least LEAST_NOTED, for nine rows of cells, which may wrap.
 NOTED, LEAST_NOTED = 1.6, 36
 COARSE_BEHIND = 4  # padding after coarse positions: AT_ONCE in kernels/common/coarse.h
 # The edge of an unbounded world, a power of two, so that positions are multiples of 2^-16 kernel
@@ -311,8 +311,8 @@ class SPHUnbounded(SPHDamBreak):
     """A dam break without a tank: the column collapses on all sides onto an endless floor.
 
     The world is WORLD kernel radii long along each axis, with the origin in the middle of its
-    floor. There are no other walls; a particle that leaves the world is a fault. It has more cells
-    than a grid can number, so only a hash grid can keep them.
+    floor. There are no other walls; a particle that leaves the world is a fault. The world has more
+    cells than a grid can number, so only a hash grid can hold them.
 
     away: offset of the column's centre from the origin along x and y, in kernel radii.
     """
@@ -389,7 +389,7 @@ class SPHRigidBody(SPHDamBreak):
             )
         bodies = []
         for number in range(count):
-            # Side by side along the pool, each a little higher than the previous body.
+            # Side by side along the pool, at the same height; balls are nearer to y = 0 than boxes.
             x = (number + 0.5) * width / count
             y = depth * (0.5 if number % 2 == 0 else 0.35)
             z = pool.height + (self.number("drop") + 0.5) * size

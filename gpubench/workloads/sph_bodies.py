@@ -16,7 +16,7 @@ from gpubench.physics.rigid import RigidBody
 from gpubench.physics.sph import SPHFluid
 from gpubench.workloads.cell_workload import BLOCK
 
-AXES = (2, 0, 1)  # the memory axis of a scene's x, y and z
+AXES = (2, 0, 1)  # the memory axes of a scene's x, y and z
 # `struct Body` in kernels/sph_bodies.cu.
 BODY_DTYPE = np.dtype([
     ("inverse_mass", np.float32), ("inverse_inertia", np.float32, 3), ("share", np.float32),
@@ -67,7 +67,7 @@ class BodiesOnDevice:
         self.workspace_bytes = sum(a.nbytes for a in (*arrays, self._arms, self.pushes))
 
     def download_states(self) -> NDArray[np.float32]:
-        """Return centres (bits of places), orientations, velocities, spins: (bodies, 4, 4)."""
+        """Return the states of the bodies, float32 (bodies, 4, 4); see `pack_states`."""
         return np.stack([self.device.download(part) for part in self._states], axis=1)
 
     def upload_states(self, states: NDArray[np.float32]) -> None:
@@ -94,7 +94,7 @@ class BodiesOnDevice:
         planes: tuple[int, int],
         force: Any,
     ) -> None:
-        """Queue contacts with the fluid particles in the given rows, which fill `planes`."""
+        """Queue the kernel of contacts with the fluid particles in `rows`, which fill `planes`."""
         kernels.couple(
             self.device.blocks(self.count, BLOCK), BLOCK, self._places, self._speeds, self.count,
             places, flow, *candidates, box, kernels.fluid, particles, *rows, *planes, force,

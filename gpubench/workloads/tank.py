@@ -34,7 +34,7 @@ from gpubench.workloads.workload import Snapshot, Value
 class Scene:
     """The initial state of a simulation, in the axes of the scene.
 
-    box: its walls. positions: float64 (particles, 3), at rest. height: the height of the fluid,
+    box: the box. positions: float64 (particles, 3), at rest. height: the height of the fluid,
         which with the Mach number determines gravity. bodies: the rigid bodies.
     origin: the origin of an unbounded world, as a position in the box. window: corner and edges of
         the region shown in pictures; None for the whole box.
@@ -51,8 +51,8 @@ class Scene:
 class Tank(InCells):
     """A fluid in a tank; its column is the velocities (x, y, z); subclasses define w.
 
-    neighbours: the number within a kernel radius, at rest. mach: sets gravity: the Mach number of a
-    free fall through the height of the fluid.
+    neighbours: the number within a kernel radius, at rest. mach: the Mach number of a free fall
+    through the height of the fluid, which sets gravity.
     """
 
     columns = ("velocities",)
@@ -135,7 +135,7 @@ class Tank(InCells):
         return self.number("mach") or 0.1
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return the fluid's front, mean height, and energies per particle in units of g H."""
+        """Return energies per particle in units of g H, the highest speed, and the front."""
         fluid = snapshot.species == 0
         speeds = np.sqrt((snapshot.velocities[fluid] ** 2).sum(axis=1))
         g, height = -self.gravity[AXES[2]], self.scene.height
@@ -152,8 +152,8 @@ class Tank(InCells):
 class DamBreak(Tank):
     """A collapsing column of fluid in a tank.
 
-    height: of the column, in column widths. depth, length: of the tank, in column widths; top: of
-    the tank, in column heights. The tank is periodic along y, and at least three cells deep.
+    height: the column's height in column widths. depth, length: the tank's, in column widths. top:
+    the tank's height in column heights. The tank is periodic along y, and at least 3 cells deep.
     """
 
     tank: ClassVar[Mapping[str, Value]] = {"height": 2.0, "depth": 1.0, "length": 4.0, "top": 1.5}

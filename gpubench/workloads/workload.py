@@ -115,7 +115,7 @@ class Workload(ABC):
     particles_by_default: the default number of particles. steps_by_default: the default number of
     steps.
     host_part: the host's work in each step, which prevents recording a graph; None if none.
-    algorithm: the algorithm that keeps the cells, and its form.
+    algorithm: the algorithm that maintains the cells.
     parameters: the given values, and the defaults of all others.
     step: steps done since the start, including queued ones.
     time_step: in the workload's unit of time.
@@ -180,7 +180,7 @@ class Workload(ABC):
         """Update `step` from the device, where graph replays count steps."""
 
     def poison(self) -> None:  # noqa: B027 # not every workload has cells
-        """Queue clearing cells and lists, so that forces require the step to rebuild them."""
+        """Queue clearing cells and lists: forces are then right only if the step rebuilds them."""
 
     def paint(self) -> None:
         """Queue drawing a picture on the device; raise NotImplementedError if unsupported."""
