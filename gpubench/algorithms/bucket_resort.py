@@ -14,10 +14,10 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 
 class BucketResort(CellListUpdate):
-    """Unlinks the particles that are in the wrong bucket, and sorts only those in again.
+    """Unlinks the particles that are in the wrong bucket, and sorts only those into their lists.
 
-    parts, threshold: parameters of `host-loop`, which sorts the movers in by partial update (see
-    BucketSortPartial), with one part per `threshold` movers, but at most `parts`.
+    parts, threshold: parameters of the form `host-loop`, which inserts the movers by the partial
+    update (see BucketSortPartial) with one part per `threshold` movers, but at most `parts` parts.
     """
 
     name = "bucket-resort"
@@ -110,8 +110,8 @@ class BucketResort(CellListUpdate):
 
     def traffic_bytes(self) -> int | None:
         if self.form == "host-loop":
-            # Scan heads, links and cells; read old and new cells to clear flags; the rounds.
+            # Scan heads, links and cells; clear flags, reading old and new cells; run the rounds.
             scan = 4 * self.grid.count + 8 * self.particles
             return scan + 8 * self.particles + self._rounds.traffic_bytes
-        # All old and new cells are read; each draw writes and reads a claim and a list entry.
+        # Each particle reads its old and new cell; each draw writes and reads a claim and an entry.
         return 8 * self.particles + 24 * int(self.device.download(self._control)[4])
