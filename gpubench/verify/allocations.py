@@ -30,7 +30,7 @@ class Allocations:
         self.total = 0
 
     def declared_by(self, make: Callable[..., Algorithm]) -> Callable[..., Algorithm]:
-        """Wrap a constructor: raise UndeclaredMemory if `workspace_bytes` is below its use."""
+        """Wrap a constructor; raises UndeclaredMemory if `workspace_bytes` is too small."""
 
         def made(**options: Any) -> Algorithm:
             before = self.total
