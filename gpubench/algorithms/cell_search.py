@@ -44,7 +44,7 @@ def tasks(*names: str) -> dict[str, Form]:
 
 
 class CellSearch(NeighbourSearch):
-    """A search that computes cell ids, builds a cell list, and queries 27 cells or the equivalent.
+    """A search that computes cell ids, builds a cell list, and queries 27 cells (or their parts).
 
     cells: the class of the cell list, which runs in a preferred form if the device supports one.
     of_cells: the parameters passed on to the cell list, and their defaults in this search.

@@ -16,7 +16,7 @@ from gpubench.problems.collision.inputs import MeshPair
 
 BLOCK = 128
 FEWEST_PLACES = 2**14
-MOST_UNFILTERED = 24  # maximum levels without a filter, as each doubles the stream
+MOST_UNFILTERED = 24  # maximum number of levels without a filter: each doubles the stream
 SLACK = 2.0**-19  # times the largest coordinate: bounds the float32 error of transforming boxes
 UNFILTERED = "no-filter"
 
