@@ -85,8 +85,8 @@ class OnesweepSort(DigitSort):
     """One sweep per digit, with decoupled look-back (Adinolfi and Merrill 2022); CUDA only."""
 
     digit_bits = 8
-    # By key size: threads per block, keys per thread, blocks per multiprocessor. The limit is
-    # 48 KiB of shared memory per block, or half of a multiprocessor's registers.
+    # By bytes per key: threads per block, keys per thread, blocks per multiprocessor. A block has
+    # at most 48 KiB of shared memory, and half of a multiprocessor's registers.
     shapes: ClassVar[dict[int, tuple[int, int, int]]] = {4: (384, 22, 2), 8: (384, 15, 2)}
 
     def _set_up(self) -> None:
