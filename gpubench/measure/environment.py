@@ -86,7 +86,7 @@ def _added() -> dict[str, Any]:
 
 
 def _code_of(files: Sequence[Path]) -> tuple[str | None, bool | None]:
-    """Return the commit of the repository that contains files, and whether they differ from it.
+    """Return the commit of the repository that contains `files`, and whether they differ from it.
 
     None for both if the files are not in git.
     """

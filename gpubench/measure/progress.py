@@ -71,7 +71,7 @@ class ProgressBar:
         return f"{task.description}: {task.completed:g} of {task.total:g} done"
 
     def show(self) -> None:
-        """Draw the bar from now on."""
+        """Start drawing the bar."""
         self._progress.start()
 
     def hide(self) -> None:

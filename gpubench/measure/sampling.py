@@ -296,7 +296,7 @@ class Run:
         return self._spent_ms - spent_ms
 
     def once_more(self, poison: Work) -> None:
-        """Repeat the timed launches untimed, with the answers overwritten by `poison` just before.
+        """Run the timed launches again, untimed, after `poison` has overwritten the answers.
 
         In mode `graph`, the timed graph itself is replayed, after a lead-in replay. In other modes,
         a whole sample is repeated first, then the answers are overwritten and each work runs once.
@@ -312,7 +312,7 @@ class Run:
             work()
 
     def end_block(self, throttled_by: Sequence[str], state: dict[str, Any] | None) -> None:
-        """Record the device's state after a block; mark its samples if the device was throttled."""
+        """Record the device's state after a block; if throttled, mark the block's samples."""
         self.states.append(state)
         if throttled_by:
             self.throttled_by.update(throttled_by)
