@@ -43,8 +43,8 @@ class Source:
     """The input from which a matrix is assembled, on the device.
 
     arrays: the kernel arguments, in order: CSR offsets, int64, shape (rows + 1,); columns, int32;
-        then for a given matrix its blocks, float32, shape (blocks, 4), its diagonal, 1 and 0.0; or
-        for particles their positions, float32, shape (rows, 4), twice, 0 and 1 / cutoff.
+        for a given matrix, then blocks, float32, shape (blocks, 4), diagonal blocks, 1 and 0.0; for
+        particles, positions, float32, shape (rows, 4), in place of both, then 0 and 1 / cutoff.
     lengths: int32, shape (rows,), the number of blocks of each row, on the host.
     """
 
@@ -118,7 +118,7 @@ class BlockRowsProduct(SparseProduct):
         return "multiply"
 
     def result_shape(self) -> tuple[int, ...]:
-        """Return the shape of the product; (0,) if the task is to assemble."""
+        """Return the shape of the product; (0,) for the task `assemble`."""
         return {"assemble": (0,), "product": (self.rows,)}.get(self.task, (self.rows, 4))
 
     def _kernel(self, name: str) -> Any:

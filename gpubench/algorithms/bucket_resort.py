@@ -14,7 +14,7 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 
 class BucketResort(CellListUpdate):
-    """Unlinks the particles that are in the wrong bucket, and sorts only those into their lists.
+    """Unlinks the particles that are in the wrong bucket, and sorts only these into new lists.
 
     parts, threshold: parameters of the form `host-loop`, which inserts the movers by the partial
     update (see BucketSortPartial) with one part per `threshold` movers, but at most `parts` parts.
@@ -113,5 +113,5 @@ class BucketResort(CellListUpdate):
             # Scan heads, links and cells; clear flags, reading old and new cells; run the rounds.
             scan = 4 * self.grid.count + 8 * self.particles
             return scan + 8 * self.particles + self._rounds.traffic_bytes
-        # Each particle reads its old and new cell; each draw writes and reads a claim and an entry.
+        # Read all old and new cells; each draw writes and reads a claim and a list entry.
         return 8 * self.particles + 24 * int(self.device.download(self._control)[4])

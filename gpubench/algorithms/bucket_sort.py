@@ -24,7 +24,7 @@ class HostRounds:
     Each round draws (scatters) the unvisited elements of the active parts, reads back how many each
     part drew (the paper's occlusion queries), and links the elements. With one part, this is
     Listing 1 itself; with several, the partial update of section 2.1: a part becomes active in the
-    round after its predecessor drew fewer elements than `threshold`, and inactive once it draws 0.
+    round after its predecessor drew fewer elements than `threshold`, and inactive if it draws none.
 
     rounds, drawn, traffic_bytes: the rounds, drawn elements and moved bytes of the last run.
     """

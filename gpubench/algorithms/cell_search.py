@@ -96,7 +96,7 @@ class CellSearch(NeighbourSearch):
         )
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload positions, for updates of all states; for lists and updates, build cells once."""
+        """Upload positions (for updates, of all states); for lists and updates, build a list."""
         states = inputs.history if self.task == "update" else [inputs]
         self._positions = [self.device.upload(state.positions) for state in states]
         if self.task in ("list", "update"):

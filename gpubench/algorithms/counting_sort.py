@@ -24,7 +24,7 @@ MANY = 2**20
 class CountingSort(CellList):
     """Histogram with ranks, scan, scatter.
 
-    levels: 1; 2, to sort into buckets of cells first, only in the form `gather`; or 0, to choose.
+    levels: 1; 2 (form `gather` only), which sorts into buckets of cells first; or 0, to choose.
         With 0, `gather` takes two levels where that pays (see BucketedSort.pays), and `reorder`
         sorts few particles in a single launch (see SharedSort.pays). With 2, and with 0 except in
         the form `order`, the sort computes cell ids itself, which saves a launch.

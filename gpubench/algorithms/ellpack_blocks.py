@@ -24,7 +24,7 @@ class EllpackBlocks(BlockRowsProduct):
 
     width: the number of blocks per row stored column by column; the rest are stored row by row. The
     default is the longest row's length, as padding takes memory but no traffic; but with over 7/8
-    of the places empty and 4096 or more rows, the largest that max(4096, rows / 3) rows fill.
+    of the places empty and 4096 or more rows, the largest width that max(4096, rows / 3) rows fill.
     """
 
     name = "ellpack-blocks"

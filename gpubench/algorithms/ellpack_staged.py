@@ -16,13 +16,13 @@ from gpubench.problems.sparse_product.contract import Ids
 from gpubench.problems.sparse_product.inputs import MatrixSet
 
 STRETCHES = 9  # contiguous ranges of matrix rows that a block stages: one per nearby row of cells
-PLACES, PLACES_CPU = 2560, 1024  # 3-vectors in shared memory; 40 KB on a GPU
+PLACES, PLACES_CPU = 2560, 1024  # 3-vectors in shared memory, on a GPU (40 KB) and on a CPU
 
 
 class EllpackStaged(BlockRowsProduct):
     """Each thread block first copies (stages) the vector elements of nearby cells to shared memory.
 
-    This requires rows in cell order. If they are not, or if the matrix is given, a block stages
+    This requires rows in cell order. In other orders, or if the matrix is given, a block stages
     only the elements of its own rows. All other elements are read from global memory. The layout is
     as wide as the longest row. `load` computes the stretches (ranges of rows) that blocks stage.
     """

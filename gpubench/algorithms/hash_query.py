@@ -60,7 +60,7 @@ class HashQuery(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return None as the task, since cells are given, and the answer: `count` or `list`."""
+        """Return None as the task, as cells are given, and the answer's kind: `count` or `list`."""
         return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:

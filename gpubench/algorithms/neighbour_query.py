@@ -19,10 +19,10 @@ from gpubench.problems.particles.inputs import ParticleSet
 class NeighbourQuery(ParticleAlgorithm):
     """Count or list the particles strictly nearer than the cutoff.
 
-    The cutoff is the shortest cell edge. The cell list is built when an input is loaded, which is
-    not timed: by `atomic-list` for the linked forms, by `counting-sort` with reordered positions
-    for the sorted forms. Neighbour lists are CSR (count, scan, fill) and never truncated: `load`
-    counts the pairs and allocates memory for them.
+    The cutoff is the shortest cell edge. Loading an input, which is not timed, builds the cell list
+    by `atomic-list` for the linked forms, and by `counting-sort` with reordered positions for the
+    sorted forms. Neighbour lists are CSR (count, scan, fill) and never truncated: `load` counts the
+    pairs and allocates memory for them.
     """
 
     name = "neighbour-query"
@@ -56,7 +56,7 @@ class NeighbourQuery(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return None as the task, since cells are given, and the answer: `count` or `list`."""
+        """Return None as the task, as cells are given, and the answer's kind: `count` or `list`."""
         return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:
