@@ -60,12 +60,12 @@ class Shape(NamedTuple):
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block that sorts a bucket: positions, counts per cell, 32 unused."""
+        """Shared memory to sort a bucket: positions, a count per cell, and 32 unused counts."""
         return 16 * self.most + 4 * (self.width + 32)
 
     @property
     def shared_bytes_of_tile(self) -> int:
-        """Shared memory of a block that sorts a tile: positions, and counts per bucket."""
+        """Shared memory to sort a tile: positions, a count per bucket, and one more count."""
         return 16 * self.tile.size + 4 * (self.most_buckets + 1)
 
     @property
