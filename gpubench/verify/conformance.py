@@ -16,7 +16,7 @@ from gpubench.core.recipe import Inputs
 
 @dataclass(frozen=True)
 class CaseResult:
-    """The result of a case. status: `ok`, `wrong` or `skipped`; reason: why, empty for `ok`."""
+    """The result of a case. status: `ok`, `wrong` or `skipped`. reason: empty if it is `ok`."""
 
     name: str
     status: str

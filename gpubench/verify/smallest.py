@@ -124,7 +124,7 @@ def smallest_failure_of_a_piece(
 def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
     """Return pieces of an input, each of `particles` particles from consecutive cells.
 
-    The pieces are spread over the input. If it has at most `particles`, it is the only piece.
+    The pieces are spread over the input. An input of at most that size is its only piece.
     """
     if inputs.particles <= particles:
         return [inputs]
