@@ -28,7 +28,7 @@ def peak_of(work: Callable[[], object]) -> int | None:
 
 
 def _trim() -> None:
-    """Return freed memory that the C library caches to the operating system."""
+    """Give freed memory, which the C library may cache, back to the operating system."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc
         trim(0)

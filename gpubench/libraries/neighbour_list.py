@@ -144,7 +144,7 @@ class NeighbourListCall(LibrarySearch):
         return super().no_graph
 
     def peak_bytes(self) -> int | None:
-        """Return the peak growth of host memory in a launch; on a GPU, the growth of pools."""
+        """Return the peak growth of host memory in a launch; on a GPU, the memory pools' growth."""
         if not self._on_host:
             return self._pool
         self._found = self._counts = None

@@ -19,7 +19,7 @@ from gpubench.problems.key_sort.inputs import KeySet
 class NumpySort(HostWork, KeySort):
     """`numpy.sort` for keys alone; otherwise `numpy.argsort` and two gathers. Uses one core.
 
-    Keys of at most 16 significant bits are passed to `argsort` as uint16, to use its radix sort.
+    `argsort` gets keys of at most 16 significant bits as uint16, which NumPy sorts by radix.
     """
 
     name = "numpy-sort"

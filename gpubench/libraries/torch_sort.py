@@ -73,7 +73,7 @@ class TorchKeySort(LibraryKeySort):
         self._indices = self.allocate(self.size, "int64")
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the keys; create views of all arrays here, as that takes host time."""
+        """Upload the keys, and create all views here: doing so in `sort` would be timed."""
         super().load(inputs)
         arrays: list[Any] = [self.keys, self.sorted_keys, self._indices]
         if self.values is not None:
