@@ -128,12 +128,12 @@ class Device(AbstractContextManager["Device"], ABC):
         """Compile a kernel file with -DNAME=value for each constant, and return one kernel.
 
         The file is in kernels/, or in the folder of a plug-in. Compiled code is reused for the same
-        file and constants. SHARED_BYTES, if given, is the size of the array SHARED_VECTORS.
+        file and constants. SHARED_BYTES is the size of the array that SHARED_VECTORS declares.
         """
 
     @contextmanager
     def compiled_together(self) -> Iterator[None]:
-        """Return a context in which kernels may compile in parallel; on exit, wait for all."""
+        """Return a context in which kernels may compile in parallel; its exit waits for all."""
         yield
 
     def record(self) -> Any:
@@ -161,7 +161,7 @@ class Device(AbstractContextManager["Device"], ABC):
         return None
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Return the reasons for throttling in `state`, a result of the method `state`."""
+        """Return the reasons for throttling in a reading of `state()`; usually none."""
         return ()
 
     def close(self) -> None:

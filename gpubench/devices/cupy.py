@@ -48,8 +48,8 @@ def import_cupy(module: str = "cupy") -> Any:
 class CuPyDevice(Device):
     """One NVIDIA GPU, by its number; its arrays are BorrowedArrays.
 
-    allocate: a function that allocates bytes of device memory; returns their owner and address.
-    stream: a function that returns the handle of the caller's current stream, for all work.
+    allocate: allocates a number of bytes on the device; returns the owner and the address.
+    stream: returns the handle of the caller's current CUDA stream, where all work is queued.
     """
 
     backend = "cuda"
@@ -98,7 +98,7 @@ class CuPyDevice(Device):
             self._runtime.setDevice(before)
 
     def _require_live(self) -> None:
-        """Raise Unrecordable during a recording; for operations other than launches."""
+        """Raise Unrecordable during a recording; called by operations other than launches."""
         if self.noted is not None:
             raise Unrecordable
 

@@ -42,9 +42,9 @@ class ProgramCache:
     def build(self, work: Callable[[], T]) -> T:
         """Compile with `work`, and return its result.
 
-        The first time that the cache fails, it is cleared. If it fails again, or if others use it,
-        this is reported and programs are compiled without a cache. Compiler messages of successful
-        builds are dropped; build errors propagate.
+        The first time that the cache fails, it is cleared. If it fails again, or if other processes
+        use it, the failure is reported and the cache is no longer used. Compiler messages of
+        successful builds are dropped; build errors propagate.
         """
         try:
             with _warnings_of_interest(), self._shared():
