@@ -20,8 +20,8 @@ class Budget:
     min_samples: always taken, even if that exceeds `seconds_per_task`. At least 6 are needed for a
         full 95 % confidence interval of the median.
     max_samples: never exceeded.
-    relative_half_width: stop when the half width of a confidence interval is at most this fraction
-        of its centre: of the ratio to the fastest task; without a comparison, of the median.
+    relative_half_width: stop when the confidence interval of the ratio to the fastest task (without
+        a comparison: of the median) has a half width of at most this fraction of its centre.
     max_batch: maximum number of calls in a sample; one call of each of the works may exceed it.
     most_over_fastest: a task slower than the fastest of its comparison by more than this factor
         is left out, if `min_samples` of it would far exceed `seconds_per_task`.

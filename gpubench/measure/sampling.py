@@ -26,7 +26,7 @@ Work = Callable[[], None]
 
 SAMPLE_MS = 0.2  # a sample lasts at least this long: about 400 times the resolution of an event
 RESOLUTION_MS = 1e-6  # lower bound on times used as divisors
-BATCH_MARGIN = 1.25  # target batch time / SAMPLE_MS: with jitter, it must not fall below SAMPLE_MS
+BATCH_MARGIN = 1.25  # target batch time / SAMPLE_MS; despite jitter, batches must last SAMPLE_MS
 WARM_UP_SHARE = 0.1  # fraction of the time budget spent before the first sample
 MIN_SCRATCH_BYTES = 32 << 20  # for devices that do not report their cache size
 BLOCK_MS = 50.0  # device time between readings of clocks and throttling

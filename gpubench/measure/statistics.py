@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, kendalltau, theilslopes
 
-# A remark on drift or bimodality requires a probability below CHANCE that it arises by chance, and
-# a size of at least WORTH_SAYING times the median.
+# Drift or bimodality is remarked on if chance alone would cause it with a probability below CHANCE,
+# and if its size is at least WORTH_SAYING times the median.
 CHANCE = 1e-3
 WORTH_SAYING = 0.02
 LEAST_HUMP = 0.15  # minimum fraction of the samples in each of two modes
