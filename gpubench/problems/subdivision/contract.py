@@ -18,8 +18,8 @@ class Subdivided:
     """Triangles of a subdivided mesh, without indices.
 
     corners: float32, shape (3, at least counts[1], 4): the corners A, B, C; in adaptive answers the
-        fourth component is the triangle's level, 0 if it was never split off.
-    counts: int32, shape (3,): unspecified; the number of triangles; those lost beyond the capacity.
+        fourth component is the triangle's level, 0 for a triangle of the input.
+    counts: int32, shape (3,): counts[1] triangles, and counts[2] more lost beyond the capacity.
     """
 
     corners: Any
@@ -47,5 +47,5 @@ class Subdivision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the form as the task, since each criterion for finished edges has its own mesh."""
+        """Return the form as the task, as each criterion for finished edges makes its own mesh."""
         return form, None

@@ -83,7 +83,7 @@ class LoopMesh:
 
 
 def directed_edges(faces: Faces) -> tuple[Faces, Faces]:
-    """Return the edges u << 32 | v of all faces, sorted, and the third vertex of their faces."""
+    """Return all directed edges u << 32 | v, sorted, and the third vertex of each one's face."""
     key = np.concatenate([faces[:, i] << 32 | faces[:, (i + 1) % 3] for i in range(3)])
     third = np.concatenate([faces[:, (i + 2) % 3] for i in range(3)])
     order = np.argsort(key)
@@ -217,7 +217,7 @@ def _icosahedron() -> tuple[NDArray[Any], Faces]:
 
 
 def _flipped(points: NDArray[Any], faces: Faces, rng: np.random.Generator) -> Faces:
-    """Flip random edges unless a valence would leave 3 to 6, or an edge would span the mesh."""
+    """Flip random edges, unless a valence would leave 3 to 6 or the new edge span the mesh."""
     third = {(int(f[i]), int(f[i - 2])): int(f[i - 1]) for f in faces for i in range(3)}
     for _ in range(4 * len(faces)):
         edges = sorted(third)
