@@ -81,7 +81,7 @@ def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArr
 def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> None:
     """Map uniform points of the unit cube to uniform points under a wavy surface, in place.
 
-    unit: float32, shape (particles, 3). mean: height of the surface. amplitude: height of its waves.
+    unit: float32, shape (particles, 3). mean: height of the surface. amplitude: that of its waves.
     """
     height = abs(amplitude)
     unit[:, 2] *= mean
