@@ -60,8 +60,8 @@ def contact_forces(
 
     positions, velocities: float64 (particles, 3); pairs across a periodic face use the nearest
     image. The forces have the shapes of the positions, and sum to zero.
-    The force is m (K_c (t - r) e + eta (v_j - v_i)) for r < t, without the spring for coincident
-    particles, which define no direction e.
+    The force is m (K_c (t - r) e + eta (v_j - v_i)) at distances r below t = contact.distance,
+    without the spring for coincident particles, which define no direction e.
     """
     from scipy.spatial import cKDTree  # slow to import
 
