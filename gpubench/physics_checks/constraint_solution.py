@@ -28,7 +28,7 @@ from gpubench.workloads.workload import BlowUp, Value
 SECOND = math.sqrt(2 * 9.81)  # one second in units of T = t sqrt(2 g / a)
 LOOKS = 40
 # A step is stable if no particle moves further than a cell, the energy rises by at most a fraction
-# RISE of its initial value, and every solve ends with a residual below BEYOND tolerances.
+# RISE of its initial value, and every solve ends at a residual of at most BEYOND tolerances.
 RISE, BEYOND = 0.01, 10.0
 VISCOSITY = 0.1  # viscosity at Mach 1, for both methods
 CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
@@ -36,7 +36,7 @@ CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
 
 @dataclass
 class SolvedSecond:
-    """A configuration of the simulated second and its results; times in ms, one per pass."""
+    """A configuration of the simulated second, and its results; `times`: ms, one per pass."""
 
     workload: type[Tank]
     mach: float
@@ -51,7 +51,7 @@ class SolvedSecond:
 
     @property
     def ms(self) -> float:
-        """The median time of the second."""
+        """The time in ms that simulating the second takes, median of the passes."""
         return statistics.median(self.times)
 
     def make(self, device: Device, particles: int) -> Tank:
@@ -64,7 +64,7 @@ class SolvedSecond:
         return made
 
     def found(self) -> Finding:
-        """Return the time of the second, and its breakdown."""
+        """Return the time of the second, with its errors, steps and iterations as a note."""
         iterations = f", {self.iterations:.1f} iterations of a step" if self.iterations else ""
         error = statistics.stdev(self.times) / math.sqrt(len(self.times))
         return Finding(
@@ -118,7 +118,7 @@ def try_out(run: SolvedSecond, device: Device, particles: int) -> None:
 def stable(
     way: SolvedSecond, steps: Sequence[float], device: Device, particles: int
 ) -> list[SolvedSecond]:
-    """Return runs of a configuration with rising steps, up to the first unstable one, included."""
+    """Return runs with longer and longer steps, up to and including the first unstable one."""
     tried = []
     for step in steps:
         tried.append(SolvedSecond(way.workload, way.mach, step, way.given))
@@ -149,7 +149,7 @@ def time_in_turns(
 
 
 def gain(run: SolvedSecond, others: Sequence[SolvedSecond]) -> float | None:
-    """Return how many times faster a run is than SPH at its mean error; None beyond SPH's errors.
+    """Return a run's speed-up over SPH at the same mean error; None outside SPH's range of errors.
 
     Errors and times are interpolated between Mach numbers as power laws.
     """
