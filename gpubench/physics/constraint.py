@@ -179,9 +179,9 @@ def viscous(positions: Floats, velocities: Floats, box: Box, liquid: Liquid) -> 
 def within_walls(
     positions: Floats, velocities: Floats, box: Box, liquid: Liquid
 ) -> tuple[Floats, Floats]:
-    """Return velocities that cross no wall within a step, and the changes that this took.
+    """Return velocities that cross no wall within a step, and how much each was changed.
 
-    A particle nearer than `wall_distance` moves away, in a step, by 4 Y times what is missing.
+    In a step, a particle nearer than `wall_distance` moves away by 4 Y times the shortfall.
     """
     cut = velocities.copy()
     h = liquid.time_step

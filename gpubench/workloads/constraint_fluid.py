@@ -253,7 +253,7 @@ class ConstraintFluid(DamBreak):
         self._evaluate(iterations, iterations - 1, counts=False)
 
     def _evaluate(self, slot: int, before: int, *, counts: bool) -> None:
-        """Queue the kernels of velocities and residuals, idle if slot `before` has converged."""
+        """Queue kernels for velocities and residuals, which exit if slot `before` converged."""
         self._launch("push_all", slot, before)
         self._launch("residuals", slot, before, int(counts))
 

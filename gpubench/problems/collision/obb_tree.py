@@ -47,7 +47,7 @@ def obb_tree(triangles: NDArray[np.float32]) -> ObbTree:
 
     Axes are the eigenvectors of the covariance of the surface in a node (Gottschalk, Lin and
     Manocha 1996, section 4). A node's triangles are split by their centroids, at the mean along its
-    longest axis; if one side would be empty, along the next longest, and at last by index.
+    longest axis; if one side would be empty, along the next longest; at last, into halves by index.
     """
     digest = hashlib.sha256(triangles.tobytes()).hexdigest()
     if digest not in _kept:
