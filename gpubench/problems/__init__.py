@@ -1,4 +1,4 @@
-"""The problems that algorithms solve: each is a folder here, or an added module.
+"""The problems that algorithms solve: each is a folder here, or in an added module.
 
 A problem declares its kind of input (with axes and generator), its contract, its oracle and its
 test cases. There is no other list of problems. Code that reads results imports only the axes.
@@ -31,7 +31,7 @@ RESERVED = frozenset({
     "is_first", "file", "cells", "kind", "name", "points", "requires", "quick", "subjects",
     "modes",
 })  # fmt: skip
-_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # axes by kind, for other packages' kinds
+_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # axes of other packages' kinds, by kind
 
 
 @cache

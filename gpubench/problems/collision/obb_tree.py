@@ -13,8 +13,8 @@ from gpubench.base.user_cache import remembered_arrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-KEPT = 4  # number of trees cached in memory, and also on disk
-LARGE = 2**15  # triangles; smaller trees are faster to build than to read
+KEPT = 4  # number of trees cached in memory, and as many on disk
+LARGE = 2**15  # triangles of trees cached on disk; smaller trees are faster to build than to read
 VERSION = 1  # version of the output of `_build`
 # Boxes are padded by these fractions of their size and of the largest coordinate, to cover the
 # error of rounding their axes, centre and edges to float32.
@@ -47,7 +47,7 @@ def obb_tree(triangles: NDArray[np.float32]) -> ObbTree:
 
     Axes are the eigenvectors of the covariance of the surface in a node (Gottschalk, Lin and
     Manocha 1996, section 4). A node's triangles are split by their centroids, at the mean along its
-    longest axis; if one side would be empty, along the next longest; at last, into halves by index.
+    longest axis; if one side would be empty, along the next; failing all three, in halves by index.
     """
     digest = hashlib.sha256(triangles.tobytes()).hexdigest()
     if digest not in _kept:

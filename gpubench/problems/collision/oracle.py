@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 # and of the largest coordinate, would bring into or out of contact.
 BAND, BAND_OF_LARGEST = 1e-6, 1e-12
 PARALLEL = 1e-7  # sine of the angle of two edges, below which their cross product is no axis
-MOST_BROADCAST = 2**22  # maximum number of pairs of triangles to compare all boxes
+MOST_BROADCAST = 2**22  # maximum number of pairs of triangles whose boxes are all compared
 CHUNK = 2**15  # pairs of triangles processed at once
 
 

@@ -37,7 +37,7 @@ class KeySort(Algorithm):
     size: the number of keys. key_type: one of KEY_TYPES. value_bytes: one of VALUE_BYTES.
     bits: the number of significant low bits of the keys; the others are zero. segments: the number
     of segments to sort separately, or None to sort all keys together. longest: the length of the
-    longest segment. was_sorted: whether the input includes the keys before some were changed.
+    longest segment. was_sorted: whether the input includes sorted keys, of which some then changed.
     keys, values, starts: the loaded input on the device, see `KeySet`.
     sorted_keys, sorted_values: the arrays of the answer.
     key_types, widths: the supported types and value sizes; the constructor refuses others.

@@ -137,7 +137,7 @@ class Particles(Recipe):
 
     @property
     def title(self) -> str:
-        """A title with the numbers of particles, in all, per cell and moved, and the order."""
+        """A title with the number of particles, the mean per cell, the order, and number moved."""
         parts = [f"{self.particles:,} particles", f"{self.per_cell:g} per cell", self.order]
         if self.moved is not None:
             parts.append(f"{self.moved:,} moved")

@@ -284,7 +284,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
     yield make(0, box), {}
     for particles, cells in getattr(algorithm, "sample_sizes", ()):
         yield make(particles, Grid.with_count(cells), seed=1), {}
-    if "count_comparisons" in known:  # small chunks, with trees split in several launches
+    if "count_comparisons" in known:  # small chunks: splitting trees takes several launches
         yield make(140, torus, seed=1), {"chunk": 2, "count_comparisons": 1}
     if "threshold" in known:
         yield make(200, torus), {"parts": 3, "threshold": 50}

@@ -60,7 +60,7 @@ class RecordSet:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over record size, nulls, capacity, records and `keep`, first 16 hex digits."""
+        """SHA-256 over word count, kind of null, capacity, records and `keep`, 16 hex digits."""
         capacity = "" if self.capacity is None else f" {self.capacity}"
         digest = hashlib.sha256(f"{self.records.shape[1]} {self.nulls}{capacity}".encode())
         digest.update(np.ascontiguousarray(self.records).data)

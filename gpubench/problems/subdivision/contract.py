@@ -31,8 +31,8 @@ class Subdivision(Algorithm):
 
     The form `uniform` splits every triangle `depth` times. Child j of triangle i among n is
     triangle j n + i of the next level; children of (A, B, C) with the edge points ab, bc, ca are
-    (A', ab, ca), (B', bc, ab), (C', ca, bc) and (ab, bc, ca). Other forms split a triangle until
-    all its edges are finished, and close gaps in the mesh.
+    (A', ab, ca), (B', bc, ab), (C', ca, bc) and (ab, bc, ca), where A' is A moved by the rules.
+    Other forms split a triangle until all its edges are finished, and close gaps in the mesh.
     """
 
     family: ClassVar[str] = "surface-subdivision"
