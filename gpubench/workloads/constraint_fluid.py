@@ -45,7 +45,7 @@ class ConstraintFluid(DamBreak):
     incompressible fluid, 1 for the compressibility of SPH. damping: tau in time steps. solver:
     jacobi, or conjugate-gradients, which updates its active set (the positive pressures) every
     `restart` iterations. iterations: maximum per step. tolerance: a solve ends when the root mean
-    square of the remaining density error falls below it.
+    square of the remaining density error falls below this.
     """
 
     name = "constraint-fluid"

@@ -49,7 +49,7 @@ class Scene:
 
 
 class Tank(InCells):
-    """A fluid in a tank; `velocities`, the only state column, is (x, y, z, w of the subclass).
+    """A fluid in a tank; the only state column is `velocities`: x, y, z, and a w of the subclass.
 
     neighbours: the number of particles within a kernel radius, at rest. mach: the Mach number of a
     free fall through the height of the fluid, which sets gravity.

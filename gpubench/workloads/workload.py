@@ -27,7 +27,7 @@ State = dict[str, NDArray[Any]]
 
 
 class Draws:
-    """A cache of the last initial state. seconds: time that the host spent drawing states."""
+    """A cache of the last initial state. seconds: the time the host spent drawing states."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -70,7 +70,7 @@ class BlowUp(UserError):
 class Snapshot:
     """All particles at one moment, in order of their ids.
 
-    step, time: since the start.
+    step, time: steps done and time simulated since the start.
     size: edges of the box, whose corner is the origin. periodic: whether each axis is periodic.
     positions: float64 (particles, 3), inside the box.
     velocities: float64 (particles, 3), at the time of the positions.
@@ -180,7 +180,7 @@ class Workload(ABC):
         """Update `step` from the device, where graph replays count steps."""
 
     def poison(self) -> None:  # noqa: B027 # not every workload has cells
-        """Queue clearing cells and lists: forces are then right only if steps rebuild them."""
+        """Queue clearing cells and lists: the next step then needs to rebuild them."""
 
     def paint(self) -> None:
         """Queue drawing a picture on the device; raise NotImplementedError if unsupported."""
