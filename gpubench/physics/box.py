@@ -56,9 +56,9 @@ class Box:
 
     @property
     def units(self) -> tuple[float, float, float]:
-        """Units along each edge: 2^32 along periodic axes, so that sums wrap by themselves.
+        """Fixed-point units per edge: 2^32 along periodic axes, so that sums wrap by themselves.
 
-        2^31 between walls, so that differences keep their sign.
+        Along other axes 2^31, so that differences keep their sign.
         """
         x, y, z = (2.0**32 if periodic else 2.0**31 for periodic in self.periodic)
         return x, y, z
@@ -80,7 +80,7 @@ class Box:
     def grid(self, cell_size: float, parts: int = 1, *, hashed: bool = False) -> Grid:
         """Divide the box into as many cells of at least cell_size as fit.
 
-        parts: cells are this many times shorter along x, at least cell_size / parts.
+        parts: cells are this many times shorter along x: at least cell_size / parts long.
         hashed: whether cells are hashed, which allows any number of them.
         Raises UserError where fewer than three full cells fit along a periodic edge.
         """

@@ -87,8 +87,8 @@ def contact_forces(
 def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box: Box) -> Floats:
     """Return the accelerations of particles by the walls of their box, float64 (particles, 3).
 
-    A wall contributes K_s d - K_d (v . n) along its inward normal n if a particle is inside its
-    range by d > epsilon. Axes that are not periodic have walls; see Box.walls.
+    A wall contributes K_s d - K_d (v . n) along its inward normal n if a particle is inside the
+    wall's range by d > epsilon. Axes that are not periodic have walls; see Box.walls.
     """
     accelerations = np.zeros_like(positions)
     for axis in np.flatnonzero(~np.asarray(box.periodic)):

@@ -129,7 +129,7 @@ class _SPHStep(Between):
         return first_problem(parts, lambda part: self._wrong_in(*part))
 
     def _wrong_in(self, near: NDArray[np.intp], inside: NDArray[np.bool_]) -> str | None:
-        """Compare the particles `inside`; near: rows before the step, with their surroundings."""
+        """Compare a region; near: rows, before the step, in and around it; inside: those in it."""
         places = self.before["places"]
         ids = places[near, 3]
         rows = self.is_at[ids]
