@@ -139,8 +139,8 @@ class WorkloadStep(Algorithm):
     def outcome(self) -> dict[str, int | float | str]:
         """Return the number of simulation steps done, including checks and warm-up.
 
-        Also return the fraction of particles that changed cells (as long as the reach of the
-        forces) in the last checked step, and the workload's own outcome.
+        Also return the fraction of particles that changed cells in the last checked step (cells at
+        least as long as the reach of the forces), and the workload's own outcome.
         """
         return {"steps_done": self.workload.step, **self._moved, **self.workload.outcome()}
 
