@@ -37,8 +37,8 @@ class LoopMesh:
 
     vertices: float32, shape (n, 3). faces: int64, shape (faces, 3), counter-clockwise.
     depth: number of subdivisions, 1 to 6.
-    view: float32, shape (3, 4), a camera matrix; its product with (x, y, z, 1) is (s d, t d, d): s and t
-        are screen coordinates in pixels, and d is the distance in front of the camera.
+    view: float32, (3, 4), a camera matrix; its product with (x, y, z, 1) is (s d, t d, d), where s
+        and t are screen coordinates in pixels, and d is the distance in front of the camera.
     """
 
     vertices: NDArray[np.float32]
