@@ -1,7 +1,7 @@
 """A fluid with density constraints: a dam break with long steps.
 
 The model and its units: gpubench/physics/constraint.py. The phases of a step: cells, sort, listing
-neighbours (list), setting up the solve (blocks), pressures (solve), and symplectic Euler.
+neighbours (list), setting up the solve (blocks), pressures (solve), symplectic Euler (integrate).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ConstraintFluid(DamBreak):
     incompressible fluid, 1 for the compressibility of SPH. damping: tau in time steps. solver:
     jacobi, or conjugate-gradients, which updates its active set (the positive pressures) every
     `restart` iterations. iterations: maximum per step. tolerance: a solve ends when the root mean
-    square of the remaining density error falls below it.
+    square of the remaining density error falls below this.
     """
 
     name = "constraint-fluid"
@@ -116,7 +116,7 @@ class ConstraintFluid(DamBreak):
             raise UserError(f"a state of {self.name} has pressures that are below 0 or no numbers")
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return the observables of Tank, the last step's density errors, solver statistics."""
+        """Return the observables of Tank, the last step's density errors, and solver statistics."""
         errors = np.maximum(self.density_errors(), 0.0) if self.step > self._restored_at else None
         of_density = {
             "largest_density_error": math.nan if errors is None else float(errors.max()),
@@ -128,7 +128,7 @@ class ConstraintFluid(DamBreak):
         return dict(self.solves())
 
     def solves(self) -> dict[str, float]:
-        """Return iterations per step and residuals since the last restore.
+        """Return iterations per step, residuals, and unconverged steps since the last restore.
 
         A residual is the root mean square of gpubench.physics.constraint.residuals.
         """
@@ -207,7 +207,7 @@ class ConstraintFluid(DamBreak):
             self._by_jacobi()
         elif self._is_resident:
             self.device.fill(self._meetings, 0xFF)
-            # Every resident block does the same number of turns, as few as possible.
+            # Every resident block takes equally many blocks of particles, as few as possible.
             turns = -(-self.blocks // (RESIDENT_BLOCKS * self.device.compute_units))
             blocks = -(-self.blocks // turns)
             self._launch(
@@ -237,7 +237,7 @@ class ConstraintFluid(DamBreak):
         self._evaluate(slot, before, counts=False)
 
     def _is_done(self, slot: int) -> bool:
-        """Read back whether a stage has converged; on a CPU this is cheaper than idle launches."""
+        """Read back whether a slot has converged; on a CPU this is cheaper than idle launches."""
         first = slot * SLOT + SQUARES
         words = self.device.download(self.progress)[first : first + LIMBS].view(np.uint32)
         total = sum(int(word) << (13 * place) for place, word in enumerate(words))
@@ -253,12 +253,12 @@ class ConstraintFluid(DamBreak):
         self._evaluate(iterations, iterations - 1, counts=False)
 
     def _evaluate(self, slot: int, before: int, *, counts: bool) -> None:
-        """Queue computing velocities and residuals, unless stage `before` has converged."""
+        """Queue kernels for velocities and residuals, which exit if slot `before` converged."""
         self._launch("push_all", slot, before)
         self._launch("residuals", slot, before, int(counts))
 
     def _launch(self, stage: str, *about: Any, blocks: int | None = None) -> None:
-        """Queue a stage of the solve."""
+        """Queue the kernel `stage` of the solve."""
         self._kernels[stage](
             blocks or self.blocks, BLOCK, self._points, *self.candidates, self._noted, self._notes,
             self.packed_box, self._packed, self.current[1], self._start, self._diagonal, self._x,

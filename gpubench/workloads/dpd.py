@@ -44,7 +44,7 @@ class Beginning:
     """The initial state of a workload: the box, the fluid, and the particles.
 
     positions: float64 (particles, 3). species: int8 (particles,).
-    flat: axes along which nothing moves, for two dimensions.
+    flat: axes along which nothing moves, if there are only two dimensions.
     """
 
     box: Box
@@ -58,8 +58,8 @@ class Beginning:
 class DPD(InCells):
     """The base class of the DPD workloads, which differ in their model.
 
-    Its columns are the velocities at half steps, (x, y, z, bits of the species), and, for
-    integrators that predict them, the velocities that enter the drag.
+    The state columns are the velocities at half steps, (x, y, z, bits of the species), and, if the
+    integrator predicts other velocities for the drag, these.
     """
 
     source = "rozen2008, section 4; Groot and Warren, J. Chem. Phys. 107, 4423 (1997)"
@@ -105,7 +105,7 @@ class DPD(InCells):
 
     @property
     def dimensions(self) -> int:
-        """2 or 3."""
+        """The number of dimensions, 2 or 3."""
         return int(self.parameters.get("dimensions", 3))
 
     def make_fluid(
@@ -115,7 +115,7 @@ class DPD(InCells):
         noise: tuple[float, float, float],
         **others: Any,
     ) -> Fluid:
-        """Make a fluid, converting coefficients for the weights named by the parameters."""
+        """Make a fluid; convert its coefficients if the parameter `weights` is rozen2008."""
         if self.parameters["weights"] == "groot-warren":
             return Fluid(repulsion, friction, noise, **others)
         return Fluid.of_paper(
@@ -141,7 +141,7 @@ class DPD(InCells):
         )  # fmt: skip
 
     def snapshot(self) -> Snapshot:
-        """Return positions, and velocities at their time: the stored velocities plus half a kick.
+        """Return positions, and velocities at the same time: the stored ones plus half a kick.
 
         Computes the forces of the next step for this. Raises BlowUp like `require_sound`.
         """
@@ -257,7 +257,7 @@ class DPDOfPaper(DPDStandard):
 
 
 class TwoSpecies(DPD):
-    """The base class of the paper's two runs."""
+    """The base class of the two simulations in rozen2008, which have two species."""
 
     common: ClassVar[Mapping[str, Value]] = {
         **DPD.common,

@@ -37,8 +37,8 @@ class LoopMesh:
 
     vertices: float32, shape (n, 3). faces: int64, shape (faces, 3), counter-clockwise.
     depth: number of subdivisions, 1 to 6.
-    view: float32, shape (3, 4), a camera matrix; its product with (x, y, z, 1) is the two screen
-        coordinates in pixels, times the depth, and the depth.
+    view: float32, (3, 4), a camera matrix; its product with (x, y, z, 1) is (s d, t d, d), where s
+        and t are screen coordinates in pixels, and d is the distance in front of the camera.
     """
 
     vertices: NDArray[np.float32]
@@ -83,7 +83,7 @@ class LoopMesh:
 
 
 def directed_edges(faces: Faces) -> tuple[Faces, Faces]:
-    """Return the edges u << 32 | v of all faces, sorted, and the third vertex of their faces."""
+    """Return all directed edges u << 32 | v, sorted, and the third vertex of each one's face."""
     key = np.concatenate([faces[:, i] << 32 | faces[:, (i + 1) % 3] for i in range(3)])
     third = np.concatenate([faces[:, (i + 2) % 3] for i in range(3)])
     order = np.argsort(key)
@@ -217,7 +217,7 @@ def _icosahedron() -> tuple[NDArray[Any], Faces]:
 
 
 def _flipped(points: NDArray[Any], faces: Faces, rng: np.random.Generator) -> Faces:
-    """Flip random edges unless a valence would leave 3 to 6, or an edge would span the mesh."""
+    """Flip random edges, unless a valence would leave 3 to 6 or the new edge span the mesh."""
     third = {(int(f[i]), int(f[i - 2])): int(f[i - 1]) for f in faces for i in range(3)}
     for _ in range(4 * len(faces)):
         edges = sorted(third)
