@@ -27,7 +27,7 @@ def each(items: Sequence[Item], work: Callable[[Item], Result]) -> list[Result]:
 
 
 def between(edges: Sequence[int], work: Callable[[int, int], Result]) -> list[Result]:
-    """Call `work` with each pair of successive edges; return the results in order."""
+    """Call `work(begin, end)` for each pair of successive edges; return the results in order."""
     return each([*itertools.pairwise(edges)], lambda part: work(*part))
 
 
