@@ -1,7 +1,7 @@
 """Rank measurements of equal work, and compute the cost of a single choice over many inputs.
 
 Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked, in
-each mode and by device time (docs/measuring.md). All not known to be slower share first place.
+each mode and by device time (docs/measuring.md). All that may be as fast as the first tie with it.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
 
 
 def _parted(few: Rule, many: Rule, sizes: Sequence[float]) -> Rule | None:
-    """Return the cheapest rule that splits two choices at a size; None if there is only one."""
+    """Return the cheapest rule that splits two choices at a size; None if all sizes are equal."""
     last = np.flatnonzero(np.diff(sizes))  # last input of each size but the largest
     if not len(last):
         return None
