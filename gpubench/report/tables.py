@@ -182,7 +182,7 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 def outcomes(run: StudyRun) -> list[Table]:
     """Return tables of values that algorithms report beside answers, with the study's headings.
 
-    They cover the last value of the first scan, but every value of a scan of time steps.
+    They cover the last value of the first scan, and every value of scans over time steps.
     """
     first, *more = scans(run)
     last = first.axis != "time_step"
