@@ -79,7 +79,7 @@ class Here(Engine):
 
 
 def engine_of(where: Device | Engine) -> Engine:
-    """Return the engine: a device of this process, unless another is given."""
+    """Return the given engine, or the engine of a given device of this process."""
     return where if isinstance(where, Engine) else Here(where)
 
 
