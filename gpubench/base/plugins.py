@@ -123,7 +123,7 @@ def _given() -> list[str]:
 
 
 def _new(addition: Addition, found: list[Addition]) -> list[Addition]:
-    """Return [addition without the modules of `found`], or [] if it has no other modules."""
+    """Return a list of one: `addition` without modules that `found` has; empty if none is left."""
     known = {_file(module) for earlier in found for module in earlier.modules}
     modules = tuple(module for module in addition.modules if _file(module) not in known)
     if not modules:

@@ -48,7 +48,7 @@ def take(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
 
 
 def put(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
-    """Return an array with result[order] = rows; order is a permutation."""
+    """Return an array with result[order] = rows; `order` is a permutation."""
     moved = rows.copy()
 
     def part(begin: int, end: int) -> None:
