@@ -31,7 +31,7 @@ class Form:
     reorders: whether positions come back in cell order.
     stable: whether a filter keeps records in order.
     halves: 2 if a filter also outputs the null records, separately; otherwise 1.
-    allocates: whether a library allocates memory during a launch; its time includes that.
+    allocates: whether a library allocates memory during a launch; times include the allocation.
     """
 
     summary: str
@@ -57,7 +57,7 @@ class Algorithm(ABC):
     variants: sets of `parameters` that need different kernels; `make kernels` compiles them all.
     needs: axis values that every input must have.
     replaces: for an update, the algorithm that builds the same structure from scratch.
-    loses: if answers may be incomplete, the key in `outcome` whose value is the number lost.
+    loses: the key in `outcome` of the number of missing items, if answers may be incomplete.
     library_part: the part of the work done by the library, e.g. "sort", if the rest is ours.
     """
 
@@ -114,7 +114,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def load(self, inputs: Any) -> None:
-        """Upload an input of the problem's kind; not timed."""
+        """Upload an input of the kind that the problem takes; not timed."""
 
     @abstractmethod
     def launch(self) -> None:

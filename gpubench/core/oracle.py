@@ -48,7 +48,7 @@ def first_launch(
     """Load an input, launch once, and check; return None, or a description of the first error.
 
     If loading already produces an answer, it is checked before the launch, which starts from it and
-    might never end on a broken linked list. do: runs a function, first the load, then the launch.
+    might never end on a broken linked list. do: called twice, to run the load, then the launch.
     """
     do = do or (lambda work: work())
     do(partial(algorithm.load, inputs))

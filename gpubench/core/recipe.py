@@ -83,7 +83,7 @@ class Recipe(ABC):
     kind: the name of this kind of input. size_axis: the axis that gives the size of the input.
     named_by: the axis whose presence in a sweep selects this kind.
     derived: fields of records that are not axes.
-    varied, fixed: values of the other axes in benchmarks, several per axis and one per axis.
+    varied, fixed: values of other axes in benchmarks: several per axis in `varied`, one in `fixed`.
     """
 
     kind: ClassVar[str]

@@ -1,6 +1,6 @@
 """The version of the timed code: a hash of exactly the code that affects an algorithm's time.
 
-Included: its class, every definition in the package that it uses directly or indirectly, and the
+Included: the algorithm's class, all definitions in the package that it uses, even indirectly, and
 kernel files named there, with their includes. Excluded: code that describes, checks or reports,
 comments, docstrings, annotations, messages, and names of files and imports; results stay valid
 when these change. The sources are parsed, never imported, so that any commit can be hashed.
