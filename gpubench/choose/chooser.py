@@ -44,7 +44,7 @@ class Change(NamedTuple):
     """A change of the input that makes another subject, the winner, the fastest.
 
     On a numeric axis, `value` is a crossover; `below`: whether the winner is fastest below it. On
-    others, `value` is the new word; `is_known`: whether intervals separate the winner from all.
+    others, `value` is the new word; `is_known`: if intervals separate the winner from the rest.
     """
 
     axis: str

@@ -16,7 +16,7 @@ from gpubench.evidence.ranking import Variant
 
 APART = 2.0  # distance in octaves added by a difference in one field of the setting
 TESTS, FEWEST_TESTS = 19, 3  # a 20th error is below the largest of 19 with 95 % probability
-FADE = 4  # weights fall to 0 between the TESTS-th distance and (1 + 1 / FADE) times it
+FADE = 4  # weights fall to 0 from the distance of the TESTS-th test to (1 + 1 / FADE) times that
 NEAR = 0.1  # octaves: subjects right on a measured input this near are candidates
 FURTHER = 1.5  # advice is given up to this far from a measurement, in median spacings of inputs
 NORMAL_95 = 1.96  # standard deviations in the half-width of a 95 % interval
@@ -87,7 +87,7 @@ class Margin(NamedTuple):
 class Risk(NamedTuple):
     """The time a choice may lose, as a fraction of the fastest time; docs/choosing.md has the rule.
 
-    worst: loss if all ratios are at the low ends of their intervals. Both: infinite if one is 0.
+    worst: loss at the low ends of the ratios' intervals. Both losses are infinite if an end is 0.
     """
 
     expected: float
@@ -255,7 +255,7 @@ class TimeModel:
     def _tests(self) -> dict[Setting, tuple[Integers, Floats]]:
         """By setting, the inputs that test interpolation, and the distance of each to the nearest.
 
-        Inputs in the convex hull of the others; if fewer than FEWEST_TESTS, all (overestimates).
+        The inputs in the convex hull of the others; if too few, all, which overstates errors.
         """
         found = {}
         for setting, inputs in self._in.items():
@@ -269,7 +269,7 @@ class TimeModel:
         return found
 
     def reach(self, setting: Setting) -> float:
-        """Return the maximum distance in octaves from a measurement at which we give advice."""
+        """Return the maximum distance in octaves from a measurement at which advice is given."""
         apart = np.sort(self._tests[setting][1])
         # np.median would import numpy.ma, a quarter of the time of a NeighbourList's first call.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
