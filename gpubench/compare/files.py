@@ -23,8 +23,8 @@ NAMED = 3  # maximum number of cells that a message names individually
 FaultKind = Literal["broken", "wrong", "mended"]
 Processes = Sequence[Measurement]  # measurements of one cell, one per process
 
-# Conditions that may affect timings: names in messages to fields of an environment's device and
-# host, and the libraries of each back end. Values unknown to one side are not compared.
+# Conditions that may affect timings: fields of an environment's device and host, by their labels
+# in messages; and libraries, by back end. A value that one side does not know is not compared.
 DEVICE = {
     "device": "name",
     "GPU": "uuid",

@@ -1,4 +1,4 @@
-"""Compare two codes: look at growing numbers of pairs until no cell is undecided.
+"""Compare two codes: look at growing numbers of pairs until no cell is inconclusive.
 
 Cells that are inconclusive at a look are measured in more pairs, up to the next look. All looks at
 all cells share one total risk, so repeated looks do not increase false alarms.
@@ -120,7 +120,7 @@ def compare_codes(
 
     threshold: None for the device's default. seconds: after this time, no further pair is started
     except for the first look. on_begin: called before measuring, with the expected duration.
-    on_pair: called with the numbers of pairs measured and of undecided cells.
+    on_pair: called with the number of pairs measured and the number of inconclusive cells.
     Raises UserError where measuring or comparing is impossible.
     """
     deadline = clock.Deadline(seconds)

@@ -299,7 +299,7 @@ def _estimate(
     """Return the source of the log ratio's interval, its centre, and its half width.
 
     base, head: logarithms of process medians. spread: calibrated standard deviation between
-    processes, used if there are too few. offset: that of the offset of a whole run.
+    processes, used if there are too few. offset: calibrated deviation of a whole run's offset.
     """
     fewer = min(len(base), len(head))
     quantile = float(norm.isf(alpha / 2))
