@@ -24,7 +24,7 @@ class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     """One cell (measurement) in a pair of processes, base and head, that run the same code.
 
     base_ms: median time of base. ratio: head's time over base's, computed as in `compare`.
-    slowed: the same ratio with extra work in head's batches; base's batches take as long.
+    slowed: the same ratio with extra launches in head's batches, see compare.calibrate.INJECTED.
     """
 
     base_ms: Positive

@@ -34,7 +34,7 @@ COVERED = 0.95
 
 
 # Below this device time, times launched from Python differ by up to 60 % between hosts, above it by
-# 2 % (study again, three H100s, 01da479, 03b39e8). Without a device time, half the other is used.
+# 2 % (study again, three H100s, 01da479, 03b39e8). Default device time: half the launched time.
 SHORT_MS = 0.1
 
 
@@ -171,7 +171,7 @@ def current(measured: Sequence[Measurement]) -> list[Measurement]:
 
 
 class Regimes:
-    """Regimes of timings, and how much (as a logarithm) two timings of equal work differ in each.
+    """Regimes (see `Conditions`), and how much, as a logarithm, times of equal work differ in each.
 
     `spreads` holds the 95 % quantile of the differences; no distribution is assumed. Between runs,
     all pairs of a measurement's timings count (for the whole machine, only if it was timed in the
@@ -261,7 +261,7 @@ def hashable(value: Any) -> Any:
 
 
 def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
-    """Return the newest code's timings of the first status in STATUSES, and how many are left."""
+    """Return the newest code's timings with the first status in STATUSES; the number of others."""
     settled = [timing for timing in timings if not is_waiting(timing.record)] or [timings[-1]]
     last = settled[-1].version  # lacks the library's version if skipped
     newest = next((t.version for t in settled[::-1] if t.version.startswith(f"{last} ")), last)

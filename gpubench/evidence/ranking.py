@@ -1,7 +1,7 @@
 """Rank measurements of equal work, and compute the cost of a single choice over many inputs.
 
 Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked, in
-each mode and by device time (docs/measuring.md). All that may be as fast as the first tie with it.
+each mode and by device time (docs/measuring.md). All that may be the fastest share first place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Variant(NamedTuple):
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
-SIMPLER = 1.05  # gain, in the worst case or on average, that justifies a rule of two choices
+SIMPLER = 1.05  # minimum gain, in the worst case or on average, to prefer a rule of two choices
 MODES = ("graph", "hot", "cold")  # nearest to device time first
 _INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
