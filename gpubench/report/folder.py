@@ -26,7 +26,7 @@ def require_own(out: Path) -> None:
 def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
     """Replace the report in a folder; each file is replaced atomically, under a lock.
 
-    Raises UserError if writing fails, and before writing if a file exists that no report wrote.
+    Raises UserError if writing fails or, before writing, if a file to replace is not a report's.
     """
     with Lock(out / ".report.lock"):
         require_own(out)

@@ -100,7 +100,7 @@ class StudyRun:
         return labels
 
     def only(self, keep: Callable[[MeasurementRow], bool], mode: str = "") -> StudyRun:
-        """Return the run's cells that `keep` accepts and, given a mode, have it or are wrong."""
+        """Return a run of the cells that `keep` accepts and, given a mode, have it or are wrong."""
         cells = {}
         for key, cell in self.cells.items():
             if keep(cell) and (not mode or mode in cell.modes or cell.status == "wrong"):

@@ -35,7 +35,7 @@ Matches = Mapping[tuple[int, int], Match]  # keys: row and column
 def matches(run: StudyRun, published: Published, forms: Forms) -> Matches:
     """Match a published table with measurements.
 
-    All measurements are in one mode: the one with the most times; of several, the first in MODES.
+    All measurements are in one mode: the one with the most times; if several, the first in MODES.
     """
     every = itertools.product(range(len(published.rows)), range(len(published.columns)))
     cells = {at: _cell(run, published, *at, forms) for at in every}
@@ -190,7 +190,7 @@ def claim(run: StudyRun) -> list[str]:
 
 
 def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
-    """Divide other algorithms' columns by the nearest earlier one of `published.algorithm`.
+    """Divide other algorithms' columns by `published.algorithm`'s last one before, else its first.
 
     Returns the published ratios, and our ratios for the paper's variants.
     """
@@ -207,7 +207,7 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
 
 
 def faster(run: StudyRun) -> str:
-    """Say how many times as fast as published ours are, and how timed; "" if none was timed."""
+    """Say by what factor our times beat the published ones, and how they were timed; "" if none."""
     published, said = run.study.published, []
     for forms in variants(run, published) if published else ():
         grid = matches(run, published, forms).values() if published else ()

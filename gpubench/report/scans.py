@@ -44,7 +44,7 @@ class Scan(NamedTuple):
 
 @lru_cache(maxsize=64)
 def scans(run: StudyRun) -> list[Scan]:
-    """Return scans along the axis of published rows, numeric axes, named ones; then lone inputs."""
+    """Return scans along the published rows, other numeric axes, named axes; then single inputs."""
     published = run.study.published
     first = published.row_axis if published else ""
     axes = sorted(set(AXES) - {*_APART}, key=list(AXES).index)

@@ -22,7 +22,7 @@ _USUAL_PER_CELL = 4  # occupancy shown in figures, if it was measured
 
 
 def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
-    """Return the best choice for a task if no particles moved, and a table of costs."""
+    """Return the best choice for a task on inputs without moved particles, and a table of costs."""
     found = searches.by_question.get(task, [])
     races = [race for race in found if moved_share(race[0].place) is None]
     best = choose(races, lambda cell: cell.subject.algorithm) if races else None

@@ -89,7 +89,7 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
 
 
 def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
-    """Return tables like `subjects`, of launched times on inputs that also have device times."""
+    """Return tables as `subjects` does, but of launched times, on inputs with device times."""
     places = {cell.place for cell in run.timed if cell.is_timed("graph")}
     hot = run.only(lambda cell: cell.place in places, "hot")
     if not hot.timed:

@@ -159,7 +159,7 @@ def finished(
     """Make a specification of layers that fills the width available on the page.
 
     titles: panel titles. The last Vega parameter, `panel`, selects rows by their field `p`; it
-    starts with the panel that has most. datasets: rows by the names of `alt.NamedData`.
+    starts at the panel with the most rows. datasets: rows by the names of `alt.NamedData`.
     """
     shown = Counter(row["p"] for row in next(iter(datasets.values())))
     first = max(range(len(titles)), key=lambda index: shown[index])
