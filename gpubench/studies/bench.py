@@ -262,7 +262,7 @@ def _make_and_check(
             make = partial(WorkloadStep, workload=workload, algorithm=cls)
         before = draws.seconds
         algorithm, making = timed(partial(_made, make, device, subject, inputs))
-        making -= draws.seconds - before  # without drawing inputs, which subjects share
+        making -= draws.seconds - before  # excludes drawing inputs, which subjects share
         if isinstance(algorithm, WorkloadStep):
             trial.drawn = {"input_hash": algorithm.input_hash}
         seconds = [making]

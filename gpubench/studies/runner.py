@@ -79,7 +79,7 @@ class Here(Engine):
 
 
 def engine_of(where: Device | Engine) -> Engine:
-    """Return the given engine, or the engine of a given device of this process."""
+    """Return `where` if it is an engine, else an engine for this device of the process."""
     return where if isinstance(where, Engine) else Here(where)
 
 
