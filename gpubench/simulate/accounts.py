@@ -56,7 +56,7 @@ class Account(Struct):
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Machine, device and commit as in results; `started` is the end, or "" if unknown."""
+        """Machine, device and commit as in results; `started` has the end time, "" if unknown."""
         device = {"backend": self.device.partition(":")[0], "name": self.device_name}
         ended = self.ended or legacy()["ended"].get((self.commit or "")[:7])
         started = "" if ended is None else ended.isoformat()
