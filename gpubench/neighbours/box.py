@@ -30,7 +30,7 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class SearchBox:
-    """An orthogonal box. low: its lower corner. size: its edges. periodic: for each axis."""
+    """An orthogonal box. low: its lower corner. size: its edges. periodic: along which axes."""
 
     low: Triple
     size: Triple
