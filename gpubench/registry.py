@@ -105,9 +105,9 @@ def named_classes(
 ) -> dict[str, type[Any]]:
     """Return the concrete subclasses of `base` with a `name`, from all modules of the packages.
 
-    others: further modules. In packages, modules with a leading underscore are skipped. Raises
-    RegistryError if two classes share a name or a name is bad; exceptions of an imported module
-    propagate.
+    others: further modules. Modules of packages are skipped if their names start with an
+    underscore. Raises RegistryError if two classes share a name or a name is malformed; exceptions
+    of an imported module propagate.
     """
     found: dict[str, type[Any]] = {}
     own = (module for package in packages for module in _modules(package))
@@ -133,7 +133,7 @@ def _added_modules() -> list[ModuleType]:
 
 
 def classes_in(module: ModuleType, base: type) -> Iterator[type[Any]]:
-    """Yield the concrete subclasses of `base` with a `name`, without those that it imports."""
+    """Yield the concrete subclasses of `base` with a `name` that `module` itself defines."""
     classes: list[tuple[str, type[Any]]] = inspect.getmembers(module, inspect.isclass)
     for _, cls in classes:
         defined_here = cls.__module__ == module.__name__
