@@ -76,7 +76,7 @@ class Plot(NamedTuple):
 class Scale(NamedTuple):
     """An axis and the format of its values.
 
-    kind: logarithmic ("size", "number", "with zero"), "linear", or "names": indices of `names`.
+    kind: logarithmic ("size", "number", "with zero"), "linear", or "names" (values index `names`).
     """
 
     label: str

@@ -21,7 +21,7 @@ _NOT_MEASURED = Item("not measured", "none")
 
 
 class Match(NamedTuple):
-    """A published value (theirs) and ours (here); better: the factor by which ours is better."""
+    """A published value (`theirs`), our value (`here`), and by which factor ours is `better`."""
 
     theirs: float
     cell: MeasurementRow | None
@@ -35,7 +35,7 @@ Matches = Mapping[tuple[int, int], Match]  # keys: row and column
 def matches(run: StudyRun, published: Published, forms: Forms) -> Matches:
     """Match a published table with measurements.
 
-    All measurements are in one mode: the one with the most times, or else the first of MODES.
+    All measurements are in one mode: the one with the most times; if several, the first in MODES.
     """
     every = itertools.product(range(len(published.rows)), range(len(published.columns)))
     cells = {at: _cell(run, published, *at, forms) for at in every}
@@ -190,7 +190,7 @@ def claim(run: StudyRun) -> list[str]:
 
 
 def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
-    """Divide each other column by the published algorithm's last column before it, else its first.
+    """Divide other algorithms' columns by `published.algorithm`'s last one before, else its first.
 
     Returns the published ratios, and our ratios for the paper's variants.
     """
@@ -207,7 +207,7 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
 
 
 def faster(run: StudyRun) -> str:
-    """Say how many times faster than published we measured, and how; "" without measurements."""
+    """Say by what factor our times beat the published ones, and how they were timed; "" if none."""
     published, said = run.study.published, []
     for forms in variants(run, published) if published else ():
         grid = matches(run, published, forms).values() if published else ()

@@ -89,7 +89,7 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
 
 
 def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
-    """Return tables like `subjects`, of launched times on inputs that also have device times."""
+    """Return tables as `subjects` does, but of launched times, on inputs with device times."""
     places = {cell.place for cell in run.timed if cell.is_timed("graph")}
     hot = run.only(lambda cell: cell.place in places, "hot")
     if not hot.timed:
@@ -182,7 +182,7 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 def outcomes(run: StudyRun) -> list[Table]:
     """Return tables of values that algorithms report beside answers, with the study's headings.
 
-    They cover the last value of the first scan, but every value of a scan of time steps.
+    They cover the last value of the first scan, and every value of scans over time steps.
     """
     first, *more = scans(run)
     last = first.axis != "time_step"

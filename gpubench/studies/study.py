@@ -145,7 +145,7 @@ class Sweep:
     def along(self, changed: Mapping[str, tuple[Any, ...]]) -> Sweep:
         """Return the sweep with other values along some axes.
 
-        A number of moved particles replaces their fraction.
+        Values of `moved` (numbers of particles) replace those of `moved_fraction`.
         """
         given = {**self.axes, **changed}
         if "moved" in changed:
@@ -153,7 +153,7 @@ class Sweep:
         return replace(self, axes=given)
 
     def varies(self, axis: str) -> bool:
-        """Return whether an axis has values; for the number moved, fractions count too."""
+        """Return whether an axis has values; for `moved`, values of `moved_fraction` count too."""
         return bool(self.axes.get(axis)) or (axis == "moved" and self.varies("moved_fraction"))
 
     @property
@@ -166,7 +166,7 @@ class Sweep:
         every = itertools.product(*self.axes.values())
         found = every if self.points is None else self._designed(self.points)
         made = (self.kind(**dict(zip(self.axes, values, strict=True))) for values in found)
-        # With few particles, two fractions can give the same number.
+        # With few particles, two fractions can give the same number: drop duplicates.
         return list(dict.fromkeys(made))
 
     def _designed(self, points: int) -> list[tuple[Any, ...]]:
@@ -187,8 +187,8 @@ class Sweep:
 class Views:
     """How a report presents a study of neighbour searches.
 
-    answers: the tasks for which the front page uses it. first: the start of its own page, "maps" or
-    "libraries".
+    answers: tasks for which the front page shows the study's recommendation. first: what the
+    study's own page shows first, "maps" or "libraries".
     """
 
     answers: tuple[str, ...] = ()
