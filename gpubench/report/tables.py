@@ -182,12 +182,12 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 def outcomes(run: StudyRun) -> list[Table]:
     """Return what algorithms report beside their answers, as the study names it.
 
-    At the last value of the first scan, and of steps at each time step.
+    At the last value of the first scan, and of steps at each time step and setting.
     """
     first, *more = scans(run)
-    last = first.axis != "time_step"
+    last = first.axis not in ("setting", "time_step")
     told = [(first, list(first.columns)[-1 if last else 0 :])]
-    told += [(scan, list(scan.columns)) for scan in more if scan.axis == "time_step"]
+    told += [(s, list(s.columns)) for s in more if s.axis in ("setting", "time_step")]
     return [table for scan, values in told if (table := _outcomes(run, scan, values)) is not None]
 
 

@@ -282,7 +282,7 @@ def test_scan_of_many_tiles(under_oclgrind: Callable[..., Outcome]) -> None:
 # variants.
 ALIKE = (
     "dpd-rozen2008", "dpd-rozen2008-rayleigh-taylor", "dpd-rozen2008-separation", "dpd-separation",
-    "dpd-standard", "sph-silva2012",
+    "dpd-standard", "sph-silva2012", "sph-silva2012-at-rest",
 )  # fmt: skip
 
 
