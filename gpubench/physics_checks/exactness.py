@@ -26,13 +26,7 @@ from gpubench.problems.cells.contract import CellList
 from gpubench.problems.pair_noise.contract import PairNoise
 from gpubench.problems.pair_noise.inputs import PairSet, make_pairs
 from gpubench.simulate.setup import Setup
-from gpubench.workloads.dpd import (
-    DPD,
-    DPDRayleighTaylor,
-    DPDSeparation,
-    DPDStandard,
-    RayleighTaylorOfPaper,
-)
+from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import Value
 
 ROUNDING = 2.0**-24  # the greatest rounding error of a float32 velocity between 1 and 2
@@ -51,7 +45,6 @@ STEPS: Sequence[tuple[type[DPD], Mapping[str, Value]]] = (
     (DPDSeparation, {}),
     (DPDSeparation, {"dimensions": 2, "walls": "none", "friction_ab": 9.0, "noise_ab": 2.0}),
     (DPDRayleighTaylor, {}),
-    (RayleighTaylorOfPaper, {}),
 )
 
 ENERGY_STEPS = (0.0025, 0.005, 0.01, 0.02)
