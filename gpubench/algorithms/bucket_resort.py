@@ -34,6 +34,7 @@ class BucketResort(CellListUpdate):
         ),
     }
     defaults: ClassVar[Mapping[str, int]] = {"parts": 4, "threshold": 65536}
+    conformance_parameters: ClassVar[Mapping[str, int]] = {"parts": 3, "threshold": 20}
 
     def prepare(self) -> None:
         device, particles, grid, form = self.device, self.particles, self.grid, self.form

@@ -11,6 +11,7 @@ from gpubench.evidence.declared import legacy
 from gpubench.evidence.pooling import STATUSES
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
+from gpubench.problems.steps.axes import TOLD_EACH
 from gpubench.report import formats
 from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import LONG, InputAxes, MeasurementRow, grouped
@@ -182,12 +183,11 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 def outcomes(run: StudyRun) -> list[Table]:
     """Return tables of values that algorithms report beside answers, with the study's headings.
 
-    They cover the last value of the first scan, and every value of scans over time steps.
+    They cover the last value of the first scan, and every value of scans over steps' settings.
     """
     first, *more = scans(run)
-    last = first.axis != "time_step"
-    told = [(first, list(first.columns)[-1 if last else 0 :])]
-    told += [(scan, list(scan.columns)) for scan in more if scan.axis == "time_step"]
+    told = [(first, list(first.columns)[0 if first.axis in TOLD_EACH else -1 :])]
+    told += [(scan, list(scan.columns)) for scan in more if scan.axis in TOLD_EACH]
     return [table for scan, values in told if (table := _outcomes(run, scan, values)) is not None]
 
 

@@ -20,7 +20,7 @@ from gpubench.base.errors import UserError
 from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
-from gpubench.physics.fluid import INTEGRATORS, Fluid
+from gpubench.physics.fluid import INTEGRATORS, Fluid, normalisation
 from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
 from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum, temperature
@@ -383,3 +383,35 @@ class DPDRayleighTaylor(TwoSpecies):
             wave = interface_wave(positions, species, self.box, mode=mode)
             found["wave_amplitude"] = float(abs(wave))
         return found
+
+
+def as_published(defaults: Mapping[str, Value]) -> dict[str, Value]:
+    """Return defaults with the paper's integrator, random numbers and weights.
+
+    The paper prints no coefficients: these exert the same forces in its normalisation.
+    """
+    density = float(defaults["density"])
+    powers = {"repulsion": 1, "friction": 2, "noise": 1}  # of 1 - r / cutoff
+    scaled = {
+        f"{name}_{pair}": float(defaults[f"{name}_{pair}"]) / normalisation(power, density, 3)
+        for name, power in powers.items()
+        for pair in ("aa", "ab", "bb")
+    }
+    paper = {"integrator": "leap-frog", "pair_noise": "rozen2008", "weights": "rozen2008"}
+    return {**defaults, **paper, **scaled}
+
+
+class SeparationOfPaper(DPDSeparation):
+    """The separation as in rozen2008, section 4: its weights, its steps, its random numbers."""
+
+    name = "dpd-rozen2008-separation"
+    summary = "dpd-separation with the weights, steps and random numbers of Rožen et al. 2008"
+    defaults: ClassVar[Mapping[str, Value]] = as_published(DPDSeparation.defaults)
+
+
+class RayleighTaylorOfPaper(DPDRayleighTaylor):
+    """The instability as in rozen2008, section 4: its weights, its steps, its random numbers."""
+
+    name = "dpd-rozen2008-rayleigh-taylor"
+    summary = "dpd-rayleigh-taylor with the weights, steps and random numbers of Rožen et al. 2008"
+    defaults: ClassVar[Mapping[str, Value]] = as_published(DPDRayleighTaylor.defaults)

@@ -280,7 +280,10 @@ def test_scan_of_many_tiles(under_oclgrind: Callable[..., Outcome]) -> None:
 
 # As another workload finds its pairs, with another noise, integrator or fluid: run beside the
 # variants.
-ALIKE = ("dpd-rozen2008", "dpd-separation", "dpd-standard", "sph-silva2012")
+ALIKE = (
+    "dpd-rozen2008", "dpd-rozen2008-rayleigh-taylor", "dpd-rozen2008-separation", "dpd-separation",
+    "dpd-standard", "sph-silva2012", "sph-silva2012-at-rest",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
