@@ -11,12 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench import problems
-from gpubench.algorithms.loop_subdivision import LoopSubdivision
+from gpubench.algorithms.loop_subdivision import FILTERED, LoopSubdivision
 from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.measure.phases import level_times
+from gpubench.problems.subdivision.axes import Surfaces
 from gpubench.problems.subdivision.cases import TETRAHEDRON
-from gpubench.problems.subdivision.inputs import LoopMesh, directed_edges, loop_mesh, make_loop_mesh
+from gpubench.problems.subdivision.inputs import (
+    LoopMesh,
+    directed_edges,
+    draw,
+    loop_mesh,
+    make_loop_mesh,
+)
 from gpubench.problems.subdivision.oracle import closed, limit_positions, loop_level
 from gpubench.studies.study import load_study
 
@@ -227,6 +234,22 @@ def test_the_study_tells_what_is_reported(device: Device) -> None:
     known = load_study("horn2005-subdivision").outcomes.keys()
     assert known == {*made.outcome(), "level_ms"}  # which the runner adds
     assert made.traffic_bytes() == 192 * (20 + 80)
+
+
+@pytest.mark.parametrize(("focal", "share"), [(285, 0.5), (104, 0.1), (31, 0.01)])
+def test_the_study_keeps_a_half_a_tenth_and_a_hundredth(
+    device: Device, focal: int, share: float
+) -> None:
+    study = load_study("horn2005-subdivision")
+    (sweep,) = (each.quickened() for each in study.sweeps if each.name == "kept")
+    assert {subject.form for subject in sweep.subjects} == {"uniform", "by-screen", *FILTERED}
+    (recipe,) = (each for each in sweep.recipes() if focal in each.identity.values())
+    assert isinstance(recipe, Surfaces)
+    mesh = draw(recipe, study.seed)
+    made = subdivided(device, "by-screen", mesh)
+    assert made.outcome()["triangles"] == pytest.approx(share * 64 * 4**4, rel=0.1)
+    assert problem_of(made, mesh) is None
+    assert mesh.hash != draw(replace(recipe, focal=None), study.seed).hash
 
 
 @pytest.mark.parametrize(
