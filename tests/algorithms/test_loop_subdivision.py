@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench import problems
+from gpubench.algorithms.loop_indexed import LoopIndexed
 from gpubench.algorithms.loop_subdivision import FILTERED, LoopSubdivision
 from gpubench.base.errors import UserError
 from gpubench.devices import Device
@@ -23,6 +24,7 @@ from gpubench.problems.subdivision.inputs import (
     draw,
     loop_mesh,
     make_loop_mesh,
+    twins,
 )
 from gpubench.problems.subdivision.oracle import closed, limit_positions, loop_level
 from gpubench.studies.study import load_study
@@ -162,6 +164,27 @@ def test_a_changed_answer_is_wrong(device: Device, form: str) -> None:
     corners[1, 7, 2] += 1e-3
     device.write(made.answer.corners, corners)
     assert problem_of(made, mesh) is not None
+
+
+def test_an_indexed_level_is_a_mesh_that_can_be_subdivided_further(device: Device) -> None:
+    mesh = make_loop_mesh("flipped-sphere", 80, 2, 1)
+    made = LoopIndexed(device, "uniform", {}, **mesh.made_for)
+    made.load(mesh)
+    made.launch()
+    planes, points, leaving = (device.download(each) for each in made._levels[0])
+    faces = planes[:3].T.astype(np.int64)
+    assert np.array_equal(planes[3:6].T, twins(faces))
+    vertices, edges = faces.max() + 1, planes[6:9].T.ravel()
+    assert vertices - len(faces) // 2 == 2 and vertices <= len(points)
+    assert (np.bincount(edges) == 2).all() and edges.max() + 1 == len(faces) // 2 * 3
+    twin = planes[3:6].T.ravel()
+    assert np.array_equal(edges[twin // 4 * 3 + twin % 4], edges)
+    out = leaving[:vertices]
+    assert np.array_equal(faces[out >> 2, out & 3], np.arange(vertices))
+    carried = subdivided(device, "uniform", mesh)
+    assert made.workspace_bytes < carried.workspace_bytes / 4
+    same = made.answer.corners.swapaxes(0, 1)
+    np.testing.assert_allclose(same[..., :3], triangles_of(carried)[..., :3], atol=1e-6)
 
 
 # Adaptivity

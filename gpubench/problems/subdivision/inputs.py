@@ -90,6 +90,15 @@ def directed_edges(faces: Faces) -> tuple[Faces, Faces]:
     return key[order], third[order]
 
 
+def twins(faces: Faces) -> Faces:
+    """Return what runs the other way along ab, bc, ca of each face: 4 times a face, plus 0 to 2."""
+    start, end = faces, np.roll(faces, -1, axis=1)
+    key = (start << 32 | end).ravel()
+    order = np.argsort(key)
+    half = order[np.searchsorted(key[order], (end << 32 | start).ravel())]
+    return (half // 3 * 4 + half % 3).reshape(-1, 3)
+
+
 def loop_mesh(
     vertices: NDArray[Any], faces: NDArray[Any], depth: int, seed: int | None = None
 ) -> LoopMesh:
