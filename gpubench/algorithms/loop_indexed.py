@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -23,8 +23,7 @@ MOST_TRIANGLES = 2**29  # a half-edge is one of four per triangle, in 31 bits
 class LoopIndexed(Subdivision):
     """One launch per level over shared vertices; the answer can be subdivided further.
 
-    A level writes 36 bytes per triangle and 20 per vertex. The corners of the answer are gathered
-    when it is read, outside the time: an index buffer is drawn as it is.
+    36 bytes per triangle, 20 per vertex. Corners of the answer are gathered when it is read.
     """
 
     name = "loop-indexed"
@@ -42,15 +41,14 @@ class LoopIndexed(Subdivision):
         )
         self._counts = self.allocate(3, "int32")
         # The last two levels. A component has half as many vertices as triangles, and up to two.
-        self._levels = [self._room(size, (size + self.faces) // 2) for size in sizes]
-
-    def _room(self, triangles: int, vertices: int) -> tuple[Any, Any, Any]:
-        """Allocate the triangles, points and leaving half-edges of a level."""
-        return (
-            self.allocate((WORDS, triangles), "int32"),
-            self.allocate((vertices, 4), "float32"),
-            self.allocate(vertices, "int32"),
-        )
+        self._levels = [
+            (
+                self.allocate((WORDS, size), "int32"),
+                self.allocate(((size + self.faces) // 2, 4), "float32"),
+                self.allocate((size + self.faces) // 2, "int32"),
+            )
+            for size in sizes
+        ]
 
     def load(self, inputs: LoopMesh) -> None:
         """Upload the mesh with its edges and half-edges numbered."""
@@ -66,16 +64,14 @@ class LoopIndexed(Subdivision):
         source, parents, vertices = self._mesh, self.faces, self._vertices
         for level in range(self.depth):
             target = self._levels[(self.depth - 1 - level) % 2]
-            split: Callable[[], None] = partial(
+            split = partial(
                 self._split, self.device.blocks(parents, BLOCK), BLOCK, *source, *target, parents,
                 vertices,
             )  # fmt: skip
             steps.append((level, "split", split))
             source, parents, vertices = target, 4 * parents, vertices + parents // 2 * 3
-        return [
-            *steps,
-            (self.depth - 1, "count", partial(self._report, 1, 1, self._counts, parents)),
-        ]
+        count = partial(self._report, 1, 1, self._counts, parents)
+        return [*steps, (self.depth - 1, "count", count)]
 
     @property
     def answer(self) -> Subdivided:
@@ -91,7 +87,8 @@ class LoopIndexed(Subdivision):
         poison(self.device, self._counts, *self._levels[0])
 
     def outcome(self) -> dict[str, int | float | str]:
-        return {"triangles": int(self.device.download(self._counts)[1]), "lost": 0}
+        _, triangles, lost = self.device.download(self._counts).tolist()
+        return {"triangles": triangles, "lost": lost, "memory_mb": self.workspace_bytes / 1e6}
 
     def traffic_bytes(self) -> int:
         # Each level reads its triangles and vertices and writes the next.
