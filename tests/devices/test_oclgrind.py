@@ -53,6 +53,7 @@ PRODUCTS = {
     ("ellpack-blocks", "assemble-planes"), ("ellpack-blocks", "product-float4"),
     ("ellpack-staged", "product-planes"), ("sliced-ell", "transpose-planes"),
     ("csr-product", "product-thread"), ("csr-product", "transpose-warp"),
+    ("matrix-free", "product"), ("matrix-free", "transpose"),
 }  # fmt: skip
 FORMS = [
     (name, form)

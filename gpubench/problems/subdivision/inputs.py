@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,15 +18,15 @@ Faces = NDArray[np.int64]
 
 JITTER = 0.05  # maximum relative change of the distance from the centre, or of the tube's radius
 TUBE = 0.4  # radius of a torus's tube; the radius of its ring is 1
-FOCAL_PIXELS, EYE = 1000.0, 3.0
+FOCAL_PIXELS, EYE = 1000, 3.0
 # By valence of A: the indices of AB, AAB, AAC, AC in the ring x0 = B, x1, ..., C around A.
 SLOTS = np.array([[0] * 4] * 3 + [[1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 2, 3], [1, 2, 3, 4]])
 
 
-def default_view() -> NDArray[np.float32]:
+def default_view(focal: int = FOCAL_PIXELS) -> NDArray[np.float32]:
     """Return a camera three units from the origin that looks along y; see LoopMesh.view."""
     view = np.zeros((3, 4), np.float32)
-    view[0, 0] = view[1, 2] = FOCAL_PIXELS
+    view[0, 0] = view[1, 2] = focal
     view[2] = 0, 1, 0, EYE
     return view
 
@@ -88,6 +88,15 @@ def directed_edges(faces: Faces) -> tuple[Faces, Faces]:
     third = np.concatenate([faces[:, (i + 2) % 3] for i in range(3)])
     order = np.argsort(key)
     return key[order], third[order]
+
+
+def twins(faces: Faces) -> Faces:
+    """Return what runs the other way along ab, bc, ca of each face: 4 times a face, plus 0 to 2."""
+    start, end = faces, np.roll(faces, -1, axis=1)
+    key = (start << 32 | end).ravel()
+    order = np.argsort(key)
+    half = order[np.searchsorted(key[order], (end << 32 | start).ravel())]
+    return (half // 3 * 4 + half % 3).reshape(-1, 3)
 
 
 def loop_mesh(
@@ -236,4 +245,5 @@ def _flipped(points: NDArray[Any], faces: Faces, rng: np.random.Generator) -> Fa
 
 def draw(axes: Surfaces, seed: int) -> LoopMesh:
     """Draw the mesh of a recipe."""
-    return make_loop_mesh(axes.surface, axes.faces, axes.depth, seed)
+    mesh = make_loop_mesh(axes.surface, axes.faces, axes.depth, seed)
+    return replace(mesh, view=default_view(axes.focal or FOCAL_PIXELS))
