@@ -14,6 +14,7 @@ from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import (
     background,
     checks,
+    claims,
     formats,
     maps,
     published,
@@ -32,10 +33,11 @@ from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
 # Names that no study's page takes.
-_OTHER_PAGES = ("index", "simulations", "checks", "calibration", "coverage")
+_OTHER_PAGES = ("index", claims.STEM, "simulations", "checks", "calibration", "coverage")
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
+_CLAIMED = "What the paper claims"
 _LAUNCHED = "Compared as launched from Python: no CUDA graph was timed here."
 _BY_DEVICE = "Compared by device time (CUDA graph replay); what no graph holds, as launched."
 _LEAD = "GPU neighbour search and cell lists for SPH, DPD and molecular dynamics."
@@ -109,7 +111,14 @@ def build(
     for stem, own in told.items():
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
         studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
-    made = [simulations.page(simulated), checks.page(checked)]
+    claimed = [
+        section for m, own in claims.sections(machines, stems) for section in _of(m, m.dates, [own])
+    ]
+    made = [
+        Page(claims.STEM, claims.TITLE, claims.LEAD, claimed),
+        simulations.page(simulated),
+        checks.page(checked),
+    ]
     made += [background.calibration_page(calibrated), background.coverage_page(machines)]
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
@@ -124,6 +133,8 @@ def build(
     if not (machines or others):
         none = "There are no results to report on. Measure some with gpubench run STUDY."
         front.append(Section(alert=none))
+    if claimed:
+        front.insert(0, Section(links={claims.TITLE: f"{claims.STEM}.html"}))
     return [Page("index", "Which neighbour search?", _LEAD, front), *studies, *others]
 
 
@@ -187,11 +198,14 @@ def _told(
         },
         command=command_of(next(iter(run.cells.values())).record),
     )
+    paper = claims.table(claims.judge(machine, [run.study]), {}, {}, title=_CLAIMED)
     shown = [
         first,
+        Section(title=_CLAIMED, tables=[paper], links={claims.TITLE: f"{claims.STEM}.html"})
+        if paper.rows
+        else Section(),
         *sections,
         Section(title=troubles.caption, tables=[troubles]),
-        Section(title="What the paper says", sentences=published.claim(run)),
         last,
     ]
     kept = _of(machine, run.dates, [each for each in shown if not each.is_empty])

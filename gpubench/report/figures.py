@@ -116,10 +116,14 @@ class StackedBar(NamedTuple):
 
 @dataclass(frozen=True)
 class BarChart(Captioned):
-    """A figure of bars below each other; label: what their length is; panels: by their titles."""
+    """A figure of bars below each other; label: what their length is; panels: by their titles.
+
+    are_ratios: the parts lie below each other and begin at 1 of a logarithmic axis.
+    """
 
     label: str
     panels: Mapping[str, Sequence[StackedBar]]
+    are_ratios: bool = False
 
 
 def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:

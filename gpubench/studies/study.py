@@ -21,6 +21,7 @@ from gpubench.core.algorithm import Algorithm
 from gpubench.core.recipe import Recipe, axes, required_axes
 from gpubench.measure.budget import Budget, Mode
 from gpubench.problems.steps.axes import Simulation
+from gpubench.studies import claims
 from gpubench.studies.design import spread_points
 
 FOLDER = PACKAGE / "studies"
@@ -210,6 +211,7 @@ class Study:
     note: needed to interpret its times; its page starts with it.
     text: of the file that it was read from.
     views: how a report presents a study of neighbour searches; None for all others.
+    claims: what the paper claims, and what tests it.
     """
 
     name: str
@@ -229,6 +231,7 @@ class Study:
     note: str = ""
     text: str = field(default="", compare=False, repr=False)
     views: Views | None = None
+    claims: tuple[claims.Claim, ...] = ()
 
 
 def load_study(name: str) -> Study:
@@ -283,7 +286,9 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
             raise StudyError(f"{study.name}.toml: no algorithm {name!r}; {registry.OWN}")
     sweeps = [*study.sweeps, *(sweep.quickened() for sweep in study.sweeps)]
     measured = [(subject, sweep.kind) for sweep in sweeps for subject in sweep.subjects]
-    for subject, inputs in (*measured, *((subject, None) for subject in study.subjects)):
+    claimed = [Subject(c.algorithm, c.form, c.parameters) for c in claims.cells(study.claims)]
+    named = ((subject, None) for subject in (*study.subjects, *claimed))
+    for subject, inputs in (*measured, *named):
         algorithm = algorithms.get(subject.algorithm)
         if algorithm is None:
             raise StudyError(
@@ -340,8 +345,17 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         subjects=subjects,
         budget=Budget(**data.get("budget", {})),
         views=Views(**_frozen_fields(data["views"])) if "views" in data else None,
+        claims=_claims(data.get("claims", ())),
         **{key: data[key] for key in as_they_are if key in data},
     )
+
+
+def _claims(data: Sequence[dict[str, Any]]) -> tuple[claims.Claim, ...]:
+    found, known = claims.parse(data), problems.axes()
+    for cell in claims.cells(found):
+        if unknown := {*cell.axes, *filter(None, [cell.per])} - {*known}:
+            raise StudyError(f"claims: no axis {', '.join(sorted(unknown))}")
+    return found
 
 
 def _published(data: dict[str, Any], sweeps: Sequence[Sweep]) -> Published:

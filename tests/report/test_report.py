@@ -621,25 +621,6 @@ def test_times_per_record_have_the_published_unit(tmp_path: Path) -> None:
     ]}  # fmt: skip
     assert kept["Algorithm"] == ["0", "0.1", "0.5", "1"]
     assert [number(text) for text in kept["filter-scan-search"]] == [0.001, 0.0011, 0.0015, 0.002]
-    assert "which is 8.00 to 11.0 in its table." in page.text
-    assert "here the ratio of the paper's variants is 16.0 to 22.0." in page.text
-
-
-def test_ratios_are_of_one_mode() -> None:
-    published = load_study(TABLE_36_1).published
-    assert published is not None
-    made = [
-        stream_record(algorithm, form, int(n), 0.5, faster, mode=mode)
-        for n in published.rows
-        for algorithm, form, mode, faster in (
-            (*PAPER_FORMS[0], "hot", 1),
-            (*PAPER_FORMS[0], "graph", 3),
-            (*PAPER_FORMS[1], "hot", 1),
-        )
-    ]
-    theirs, here = published_tables.ratios(run_of(made), published)
-    assert here == pytest.approx([math.log2(n) for n in published.rows] * 2)
-    assert theirs[: len(published.rows)] == [row[1] / row[0] for row in published.values]
 
 
 def test_a_published_table_is_measured_in_one_mode_and_nothing_stands_in_for_what_was_not() -> None:
