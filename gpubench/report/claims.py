@@ -1,9 +1,9 @@
-"""What the papers claim, and what the records say to it: one page, and rows on studies' pages."""
+"""What the papers claim, and what the records say: one page, and rows on studies' pages."""
 
 from __future__ import annotations
 
 import re
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,14 +17,14 @@ from gpubench.report.figures import BarChart, StackedBar
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Section, Table, words
 from gpubench.report.vega import draw_all
-from gpubench.studies.claims import OWED, Cell, Claim, Test, Verdict, verdict
+from gpubench.studies.claims import OWED, WORDS, Cell, Claim, ClaimTest, Verdict, verdict
 from gpubench.studies.study import Study, load_study
 
 STEM, TITLE = "claims", "What the papers claimed, and what holds today"
 LEAD = (
-    "Each claim, the figure as published, the same measured here, and a verdict from the records."
+    "Each claim, the figure as published, the same measured here, and the verdict of the records."
 )
-_MODES = {"graph": "device time", "hot": "warm, launched", "cold": "cold"}
+_MODES = {"graph": ", graph", "hot": ", warm", "cold": ", cold"}
 _COLUMNS = (
     "Source",
     "Claim",
@@ -34,23 +34,23 @@ _COLUMNS = (
     "Verdict",
 )
 _NOTES = (
-    "A test is the ratio of two measurements in one mode, or one value, with its 95 % interval. It"
-    " is inconclusive if the interval includes the bound that it tests. A claim is true or false if"
-    " all tests of the paper's own variant agree, \u201conly if\u201d names those that are true"
-    " where others are false, and owed is one without a record.",
-    "Against today's best: the same question with the fastest variant or rival measured here. The"
-    " verdict does not depend on it.",
+    "Each test compares two measurements in one mode (graph: device time; warm: launched from"
+    " Python), or gives one value, with its 95 % interval; counts and shares of a step have none."
+    " A test is inconclusive if the bound, 1 for most, lies in the interval, and owed without a"
+    " record. ᵒ: older code than this version has.",
+    "The verdict is that of the paper's own variant: true or false if all its tests agree, only if"
+    " some are true and others false; otherwise owed or inconclusive if one test is. Against"
+    " today's best: the same question with the fastest that was measured here.",
 )
-_OLD = "older code"
 _SHARE = "share of "
 
 
-class Finding(NamedTuple):
-    """A test with its measured value, None without a record; how: mode, and whether code is old."""
+class Tested(NamedTuple):
+    """A test with its measured value, None without a record; how: the mode, and the code's age."""
 
-    test: Test
-    value: Ratio | None
-    how: str
+    test: ClaimTest
+    value: Ratio | None = None
+    how: str = ""
 
     @property
     def outcome(self) -> str:
@@ -60,31 +60,21 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.test.when}: {OWED}"
-        told = [formats.significant(each) for each in self.value]
-        interval = f" ({told[1]} to {told[2]})" if told[1] != told[2] else ""
-        return f"{self.test.when}: {told[0]}{self._unit}{interval}{self.how}, {self.outcome}"
-
-    @property
-    def _unit(self) -> str:
-        unit = self.test.unit
-        return unit if unit == "\N{MULTIPLICATION SIGN}" else f" {unit}".rstrip()
+        told, low, high = map(formats.significant, self.value)
+        interval = f" ({low} to {high})" if low != high else ""
+        return f"{self.test.when}: {told}{self.test.unit}{interval}{self.how}: {self.outcome}"
 
 
 class Judged(NamedTuple):
-    """A claim of a study with its findings on one machine."""
+    """A claim of a study with its tests on one machine."""
 
     study: Study
     claim: Claim
-    findings: Sequence[Finding]
+    tests: Sequence[Tested]
 
-    def of(self, is_today: bool) -> list[Finding]:
-        """Return the findings against today's best, or those of the paper's own variant."""
-        return [each for each in self.findings if each.test.is_today == is_today]
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What tells it from other claims."""
-        return self.study.name, self.claim.says
+    def of(self, is_today: bool) -> list[Tested]:
+        """Return the tests against today's best, or those of the paper's own variant."""
+        return [each for each in self.tests if each.test.is_today == is_today]
 
     @property
     def verdict(self) -> Verdict:
@@ -92,142 +82,129 @@ class Judged(NamedTuple):
         return verdict([(each.test, each.outcome) for each in self.of(False)])
 
     @property
-    def source(self) -> str:
-        """The paper in short, and where it says so: "Rozen 2008, Table 1"."""
-        paper = re.sub(r"(?<=\D)(?=\d)", " ", self.study.paper or self.study.name, count=1)
-        return f"{paper.capitalize()}, {self.claim.where}"
+    def paper(self) -> str:
+        """The paper in short: "Rozen 2008"."""
+        name = self.study.paper or self.study.name
+        return re.sub(r"(?<=\D)(?=\d)", " ", name, count=1).capitalize()
 
 
 def studies() -> list[Study]:
-    """Return the shipped studies that test claims, in the order of their names."""
-    return [study for name in registry.studies() if (study := load_study(name)).claims]
+    """Return the shipped studies that test claims, by paper."""
+    found = [study for name in registry.studies() if (study := load_study(name)).claims]
+    return sorted(found, key=lambda study: (study.paper or study.name, study.name))
 
 
 def judge(machine: Machine, of: Sequence[Study]) -> list[Judged]:
     """Judge the claims of some studies by all records of a machine."""
     runs = {run.study.name: run for run in machine.studies}
     return [
-        Judged(study, claim, [_finding(test, study, runs) for test in claim.tests])
+        Judged(study, claim, [_tested(test, study, runs) for test in claim.tests])
         for study in of
         for claim in study.claims
     ]
 
 
-def _finding(test: Test, study: Study, runs: Mapping[str, StudyRun]) -> Finding:
-    found = [_row(cell, runs.get(cell.study or study.name)) for cell in test.cells]
-    rows = [row for row in found if row is not None]
-    if len(rows) < len(found):
-        return Finding(test, None, "")
-    are_times = all(not cell.value or cell.value in ("frame", "bound") for cell in test.cells)
-    common = (mode for mode in MODES if all(row.is_timed(mode) for row in rows))
-    if (mode := next(common, None)) is None and are_times:
-        return Finding(test, None, "")
-    chosen = [row.modes[mode] if mode else row for row in rows]
-    values = [_value(cell, row) for cell, row in zip(test.cells, chosen, strict=True)]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return Finding(test, None, "")
-    how = [_MODES[mode]] if mode and are_times else []
-    how += [_OLD] if any(row.is_old for row in rows) else []
-    first, *others = known
-    value = first.over(others[0]) if others else Ratio(*first)
-    return Finding(test, value, f" [{', '.join(how)}]" if how else "")
+def _tested(test: ClaimTest, study: Study, runs: Mapping[str, StudyRun]) -> Tested:
+    rows = [_row(cell, runs.get(cell.study or study.name)) for cell in test.cells]
+    known = [row for row in rows if row is not None]
+    mode = next((mode for mode in MODES if all(row.is_timed(mode) for row in known)), "")
+    if len(known) < len(rows) or not mode:
+        return Tested(test)
+    pairs = [(cell, row.modes[mode]) for cell, row in zip(test.cells, known, strict=True)]
+    values = [found for cell, row in pairs if (found := _value(cell, row)) is not None]
+    if len(values) < len(rows) or (test.over and not values[1].median):
+        return Tested(test)
+    is_timed = any(cell.is_timed for cell in test.cells)
+    old = "ᵒ" if any(row.is_old for _, row in pairs) else ""
+    ratio = values[0].over(values[1]) if test.over else Ratio(*values[0])
+    return Tested(test, ratio, (_MODES[mode] if is_timed else "") + old)
 
 
 def _row(cell: Cell, run: StudyRun | None) -> MeasurementRow | None:
-    if run is None:
-        return None
     subject = Variant(cell.algorithm, cell.form, hashable(dict(cell.parameters)))
-    found = run.find(subject, **cell.axes)
+    found = run.find(subject, **cell.axes) if run else None
     return found if found is not None and found.ok else None
 
 
 def _value(cell: Cell, row: MeasurementRow) -> Timed | None:
-    """Return what a cell tells, with its interval: of what is no time, none."""
-    time = Timed(row.median_ms, row.low_ms, row.high_ms)
-    if cell.value == "frame" and row.frame_ms is not None:
-        time = Timed(*(each + row.frame_ms - row.median_ms for each in time))
-    elif cell.value == "bound" and row.bound is not None:
-        time = Timed(*(row.bound * row.median_ms / each for each in (time[0], time[2], time[1])))
+    """Return the value of a cell with its interval; without one for what is no time."""
+    median, low, high = row.median_ms, row.low_ms, row.high_ms
+    found: Sequence[float] | None = (median, low, high)
+    if cell.value == "frame":
+        drawn = (row.frame_ms or 0) - median
+        found = [each + drawn for each in found] if row.frame_ms else None
+    elif cell.value == "bound":
+        found = [row.bound * median / each for each in (median, high, low)] if row.bound else None
     elif cell.value:
-        share = row.phase_share(cell.value.removeprefix(_SHARE))
-        told = share if cell.value.startswith(_SHARE) else row.reported.get(cell.value)
-        if not isinstance(told, int | float):
-            return None
-        time = Timed(told, told, told)
-    return Timed(*(each / getattr(row.place, cell.per) for each in time)) if cell.per else time
+        told = row.reported.get(cell.value)
+        if cell.value.startswith(_SHARE):
+            told = row.phase_share(cell.value.removeprefix(_SHARE))
+        found = [told] * 3 if isinstance(told, int | float) else None
+    per = getattr(row.place, cell.per) if cell.per else 1
+    return Timed(*(each / per for each in found)) if found and per else None
 
 
 def table(
     judged: Sequence[Judged],
-    elsewhere: Mapping[tuple[str, str], str],
     stems: Mapping[str, str],
-    title: str = TITLE,
+    others: Sequence[tuple[str, Sequence[Judged]]] = (),
 ) -> Table:
-    """Return a row for each claim. elsewhere: verdicts on claims that are owed here."""
+    """Return a row for each claim. others: the same on other devices, told of what is owed here."""
     rows = []
-    for each in judged:
-        own, today = ("; ".join(map(str, each.of(which))) for which in (False, True))
+    for index, each in enumerate(judged):
+        own, today = ("\n".join(map(str, each.of(which))) for which in (False, True))
+        verdicts = ((name, there[index].verdict) for name, there in others)
+        known = (f"on {name}: {found}" for name, found in verdicts if found.word != OWED)
+        there = next(known, "") if each.verdict.word == OWED else ""
         items = [words(each.claim.says), words(each.claim.published), words(own)]
-        items += [words(today) if today else NOTHING._replace(kind="words")]
-        there = elsewhere.get(each.key, "") if each.verdict.word == OWED else ""
+        items += [words(today) if today else NOTHING]
         items += [Item(str(each.verdict), "words", there, strong=True)]
-        stem = stems.get(each.study.name)
-        rows.append(Row(each.source, items, f"{stem}.html" if stem else ""))
-    return Table(title, _COLUMNS, rows, _NOTES)
+        link = f"{stems[each.study.name]}.html" if each.study.name in stems else ""
+        rows.append(Row(f"{each.paper}, {each.claim.where}", items, link))
+    return Table(TITLE, _COLUMNS, rows, _NOTES)
 
 
 def speed_ups(judged: Sequence[Judged], slug: str) -> BarChart:
-    """Draw each published speed-up beside those measured in the first test of either kind."""
+    """Draw each published speed-up beside the first test of either kind."""
     bars = []
-    for claim in judged:
-        if claim.claim.speed_up is None:
-            continue
-        parts = {"published": claim.claim.speed_up}
-        for name, which in (("the paper's variant", False), ("against today's best", True)):
-            value = next((each.value for each in claim.of(which)), None)
-            parts |= {} if value is None else {name: value.value}
-        bars.append(StackedBar(f"{claim.source}: {claim.claim.says}", parts))
+    for each in judged:
+        if each.claim.speed_up is not None:
+            parts = {"published": each.claim.speed_up}
+            for name, which in (("the paper's variant", False), ("against today's best", True)):
+                value = next((tested.value for tested in each.of(which)), None)
+                parts |= {} if value is None else {name: value.value}
+            bars.append(StackedBar(f"{each.paper}: {each.claim.figure}", parts))
     title = "Published speed-ups and today's"
-    caption = "To the right of 1 the claim's first is faster; each pair in one mode, see the table."
-    label = "times as fast"
-    return BarChart(f"{slug}-claims", title, caption, label, {"": bars} if bars else {}, True)
+    caption = "Left of 1 it is a slow-down. Intervals and modes are in the table."
+    panels = {"": bars} if bars else {}
+    return BarChart(f"{slug}-speed-ups", title, caption, "times as fast", panels, True)
 
 
 def sections(
     machines: Sequence[Machine], stems: Mapping[str, str]
 ) -> list[tuple[Machine, Section]]:
-    """Return the part of the page of each machine that measured a study with claims."""
+    """Return the part of the page of each machine whose records test a claim."""
     known = studies()
-    own = {study.name for study in known}
-    able = [m for m in machines if own & {run.study.name for run in m.studies}]
-    by_machine = {machine.device: judge(machine, known) for machine in able}
-    verdicts = {
-        device: {
-            each.key: f"on {device.name}: {each.verdict}"
-            for each in judged
-            if each.verdict.word != OWED
-        }
-        for device, judged in by_machine.items()
-    }
-    shown = []
-    for machine in able:
-        here, slug = by_machine[machine.device], formats.slug(f"{machine.device.machine} {STEM}")
-        others = ChainMap(*(verdicts[m.device] for m in able if m is not machine))
-        section = Section(
-            title=machine.device.name,
-            level=2,
-            slug=slug,
-            verdict=summary(here),
-            figures=draw_all([speed_ups(here, slug)]),
-            tables=[table(here, others, stems)],
-        )
-        shown.append((machine, section))
-    return shown
+    judged = [(machine.device.name, judge(machine, known)) for machine in machines]
+    found = []
+    for machine, (name, own) in zip(machines, judged, strict=True):
+        slug = formats.slug(f"{machine.device.machine} {machine.device.backend} {STEM}")
+        others = [each for each in judged if each[1] is not own]
+        if any(each.verdict.word != OWED for each in own):
+            section = Section(
+                title=name,
+                level=2,
+                slug=slug,
+                verdict=summary(own),
+                figures=draw_all([speed_ups(own, slug)]),
+                tables=[table(own, stems, others)],
+            )
+            found.append((machine, section))
+    return found
 
 
 def summary(judged: Sequence[Judged]) -> str:
-    """Count the verdicts: "Of 3 claims 2 are true, 1 is owed"."""
+    """Count the verdicts: "3 claims: 2 true, 1 owed."."""
     counts = Counter(each.verdict.word for each in judged)
-    told = (f"{count} {word}" for word, count in counts.most_common())
-    return f"Of {len(judged)} claims: {', '.join(told)}"
+    told = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
+    return f"{len(judged)} claims: {told}."

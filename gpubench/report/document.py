@@ -37,7 +37,6 @@ _OTHER_PAGES = ("index", claims.STEM, "simulations", "checks", "calibration", "c
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
-_CLAIMED = "What the paper claims"
 _LAUNCHED = "Compared as launched from Python: no CUDA graph was timed here."
 _BY_DEVICE = "Compared by device time (CUDA graph replay); what no graph holds, as launched."
 _LEAD = "GPU neighbour search and cell lists for SPH, DPD and molecular dynamics."
@@ -198,12 +197,14 @@ def _told(
         },
         command=command_of(next(iter(run.cells.values())).record),
     )
-    paper = claims.table(claims.judge(machine, [run.study]), {}, {}, title=_CLAIMED)
+    claimed = claims.table(claims.judge(machine, [run.study]), {})
     shown = [
         first,
-        Section(title=_CLAIMED, tables=[paper], links={claims.TITLE: f"{claims.STEM}.html"})
-        if paper.rows
-        else Section(),
+        Section(
+            title="What the paper claims",
+            tables=[claimed],
+            links={claims.TITLE: f"{claims.STEM}.html"} if claimed.rows else {},
+        ),
         *sections,
         Section(title=troubles.caption, tables=[troubles]),
         last,
@@ -218,7 +219,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     subjects, notes = tables.subjects(run)
     launched, launched_notes = tables.launched(run)
     kind = tables.kind(run)
-    first = [tables.resorts(run), *tables.outcomes(run)]
+    first = [tables.resorts(run), tables.break_evens(run), *tables.outcomes(run)]
     first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from gpubench.evidence.crossover import Ratio
 
 TRUE, FALSE, ONLY_IF, INCONCLUSIVE, OWED = "true", "false", "only if", "inconclusive", "owed"
+WORDS = (TRUE, ONLY_IF, FALSE, INCONCLUSIVE, OWED)
+_TIMES = "\N{MULTIPLICATION SIGN}"
 _OWN = ("use", "study", "value", "per", "parameters")  # keys of a cell; all others are axes
 
 
@@ -33,9 +35,14 @@ class Cell:
     value: str = ""
     per: str = ""
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether its value is a time or follows from one."""
+        return self.value in ("", "frame", "bound")
+
 
 @dataclass(frozen=True)
-class Test:
+class ClaimTest:
     """A measured value that must lie between two bounds.
 
     It is that of one cell in `unit`, or, with `over`, the ratio of two cells in one mode.
@@ -48,7 +55,7 @@ class Test:
     over: Cell | None = None
     above: float = -math.inf
     below: float = math.inf
-    unit: str = "\N{MULTIPLICATION SIGN}"
+    unit: str = _TIMES
     is_today: bool = False
 
     @property
@@ -72,14 +79,15 @@ class Claim:
     """A claim of a paper in our words.
 
     where: section or table. published: the value as published, or "prose". speed_up: the same as a
-    number, for a figure; None if it is none.
+    number, None if it is no speed-up. figure: its label in a figure.
     """
 
     says: str
     where: str
     published: str
-    tests: tuple[Test, ...]
+    tests: tuple[ClaimTest, ...]
     speed_up: float | None = None
+    figure: str = ""
 
 
 class Verdict(NamedTuple):
@@ -95,7 +103,7 @@ class Verdict(NamedTuple):
         return f"{told} {' or '.join(self.when)}"
 
 
-def verdict(outcomes: Sequence[tuple[Test, str]]) -> Verdict:
+def verdict(outcomes: Sequence[tuple[ClaimTest, str]]) -> Verdict:
     """Return the verdict, given the outcome of each test.
 
     TRUE or FALSE if all tests agree. ONLY_IF one is true and another false. Otherwise OWED if one
@@ -118,20 +126,17 @@ def _claim(data: Mapping[str, Any]) -> Claim:
     published, speed_up = data["published"], data.get("speed_up")
     if isinstance(published, list):
         speed_up = published[0] / published[1]
-        published = f"{speed_up:.3g}\N{MULTIPLICATION SIGN} ({published[0]:g} / {published[1]:g})"
+        published = f"{speed_up:.3g}{_TIMES} ({published[0]:g} / {published[1]:g})"
     tests = tuple(_test(each, data.get("at", {})) for each in data["tests"])
-    return Claim(data["says"], data["where"], published, tests, speed_up)
+    return Claim(data["says"], data["where"], published, tests, speed_up, data.get("figure", ""))
 
 
-def _test(data: Mapping[str, Any], at: Mapping[str, Any]) -> Test:
+def _test(data: Mapping[str, Any], at: Mapping[str, Any]) -> ClaimTest:
     of = at | data["of"]
-    rest = {key: value for key, value in data.items() if key not in ("of", "over", "today")}
-    return Test(
-        of=_cell(of),
-        over=_cell(of | data["over"]) if "over" in data else None,
-        is_today=data.get("today", False),
-        **rest,
-    )
+    over = _cell(of | data["over"]) if "over" in data else None
+    bounds = {key: data[key] for key in ("above", "below") if key in data}
+    unit = f" {data['unit']}" if "unit" in data else "" if over is None else _TIMES
+    return ClaimTest(data["when"], _cell(of), over, unit=unit, is_today="today" in data, **bounds)
 
 
 def _cell(data: Mapping[str, Any]) -> Cell:
