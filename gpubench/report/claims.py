@@ -34,13 +34,11 @@ _COLUMNS = (
     "Verdict",
 )
 _NOTES = (
-    "Each test compares two measurements in one mode (graph: device time; warm: launched from"
-    " Python), or gives one value, with its 95 % interval; counts and shares of a step have none."
-    " A test is inconclusive if the bound, 1 for most, lies in the interval, and owed without a"
-    " record. ᵒ: older code than this version has.",
-    "The verdict is that of the paper's own variant: true or false if all its tests agree, only if"
-    " some are true and others false; otherwise owed or inconclusive if one test is. Against"
-    " today's best: the same question with the fastest that was measured here.",
+    "A test is the ratio of two measurements in one mode (graph: device time; warm: launched from"
+    " Python), or one value, with its 95 % interval; counts and shares of a step have none. It is"
+    " inconclusive if its bound, mostly 1, lies in the interval. ᵒ: older code than this version.",
+    "Verdict: on the paper's own variant. True or false if all its tests agree, only if some are"
+    " true and others false; otherwise owed if one has no record, or inconclusive if one is.",
 )
 _SHARE = "share of "
 
@@ -78,7 +76,7 @@ class Judged(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the paper's own variant."""
+        """The verdict, on the paper's own variant."""
         return verdict([(each.test, each.outcome) for each in self.of(False)])
 
     @property
@@ -128,13 +126,12 @@ def _row(cell: Cell, run: StudyRun | None) -> MeasurementRow | None:
 
 def _value(cell: Cell, row: MeasurementRow) -> Timed | None:
     """Return the value of a cell with its interval; without one for what is no time."""
-    median, low, high = row.median_ms, row.low_ms, row.high_ms
-    found: Sequence[float] | None = (median, low, high)
+    ends = (row.median_ms, row.low_ms, row.high_ms)
+    found: Sequence[float] | None = ends
     if cell.value == "frame":
-        drawn = (row.frame_ms or 0) - median
-        found = [each + drawn for each in found] if row.frame_ms else None
+        found = [each + row.frame_ms - ends[0] for each in ends] if row.frame_ms else None
     elif cell.value == "bound":
-        found = [row.bound * median / each for each in (median, high, low)] if row.bound else None
+        found = [row.bound * ends[0] / ends[at] for at in (0, 2, 1)] if row.bound else None
     elif cell.value:
         told = row.reported.get(cell.value)
         if cell.value.startswith(_SHARE):
@@ -147,6 +144,7 @@ def _value(cell: Cell, row: MeasurementRow) -> Timed | None:
 def table(
     judged: Sequence[Judged],
     stems: Mapping[str, str],
+    title: str = TITLE,
     others: Sequence[tuple[str, Sequence[Judged]]] = (),
 ) -> Table:
     """Return a row for each claim. others: the same on other devices, told of what is owed here."""
@@ -161,7 +159,7 @@ def table(
         items += [Item(str(each.verdict), "words", there, strong=True)]
         link = f"{stems[each.study.name]}.html" if each.study.name in stems else ""
         rows.append(Row(f"{each.paper}, {each.claim.where}", items, link))
-    return Table(TITLE, _COLUMNS, rows, _NOTES)
+    return Table(title, _COLUMNS, rows, _NOTES)
 
 
 def speed_ups(judged: Sequence[Judged], slug: str) -> BarChart:
@@ -197,7 +195,7 @@ def sections(
                 slug=slug,
                 verdict=summary(own),
                 figures=draw_all([speed_ups(own, slug)]),
-                tables=[table(own, stems, others)],
+                tables=[table(own, stems, others=others)],
             )
             found.append((machine, section))
     return found

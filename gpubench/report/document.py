@@ -110,14 +110,10 @@ def build(
     for stem, own in told.items():
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
         studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
-    claimed = [
-        section for m, own in claims.sections(machines, stems) for section in _of(m, m.dates, [own])
-    ]
-    made = [
-        Page(claims.STEM, claims.TITLE, claims.LEAD, claimed),
-        simulations.page(simulated),
-        checks.page(checked),
-    ]
+    parts = claims.sections(machines, stems)
+    claimed = [each for m, part in parts for each in _of(m, m.dates, [part])]
+    made = [simulations.page(simulated), checks.page(checked)]
+    made.insert(0, Page(claims.STEM, claims.TITLE, claims.LEAD, claimed))
     made += [background.calibration_page(calibrated), background.coverage_page(machines)]
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
@@ -197,14 +193,10 @@ def _told(
         },
         command=command_of(next(iter(run.cells.values())).record),
     )
-    claimed = claims.table(claims.judge(machine, [run.study]), {})
+    claimed = claims.table(claims.judge(machine, [run.study]), {}, "What the paper claims")
     shown = [
         first,
-        Section(
-            title="What the paper claims",
-            tables=[claimed],
-            links={claims.TITLE: f"{claims.STEM}.html"} if claimed.rows else {},
-        ),
+        Section(title=claimed.caption, tables=[claimed]),
         *sections,
         Section(title=troubles.caption, tables=[troubles]),
         last,

@@ -75,7 +75,7 @@ def _texts(section: Section) -> Iterator[str]:
 
 def _table(table: Table) -> str:
     def text(item: Item) -> str:
-        plain = escaped(item.text).replace("\n", "; ")
+        plain = escaped(item.text.replace("\n", "; "))
         shown = f"**{plain}**" if item.strong else plain
         return shown + item.mark + (f" ({escaped(item.detail)})" if item.detail else "")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -147,5 +146,4 @@ def _cell(data: Mapping[str, Any]) -> Cell:
 
 def cells(claims: Sequence[Claim]) -> Iterator[Cell]:
     """Yield the cells of some claims."""
-    every = itertools.chain.from_iterable(claim.tests for claim in claims)
-    return itertools.chain.from_iterable(test.cells for test in every)
+    return (cell for claim in claims for test in claim.tests for cell in test.cells)

@@ -33,7 +33,7 @@ pytestmark = [
 ]
 
 
-PAGES = ("index", STUDY, "silva2012-table1", "simulations", "checks", "calibration")
+PAGES = ("index", STUDY, "silva2012-table1", "claims", "simulations", "checks", "calibration")
 
 
 @pytest.fixture(scope="module")
