@@ -1,9 +1,10 @@
 """Hooks of MkDocs: what the documentation site has beside the pages in docs/.
 
-The README, CONTRIBUTING and CHANGELOG become pages, the shipped report is copied into the site, and
-the tables of algorithms come from the registry, the claims of papers from records. Links are written for the repository; here they are
-turned into links of the site, and into links of the repository's host for other files. A page's
-heading is its title, and its first paragraph what search engines show of it.
+The README, CONTRIBUTING and CHANGELOG become pages, the shipped report is copied into the site, the
+tables of algorithms come from the registry, and verdicts on papers' claims from shipped records.
+Links are written for the repository; here they are turned into links of the site, and into links of
+the repository's host for other files. A page's heading is its title, and its first paragraph what
+search engines show of it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gpubench.base.markdown import escaped
 from gpubench.evidence.files import load_results
 from gpubench.report import claims
 from gpubench.report.machines import Machine, machines
+from gpubench.studies.claims import OWED
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
@@ -65,7 +67,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
-    """Fill in tables of algorithms, claims and files, and make links lead to where things are there."""
+    """Fill in algorithms, claims and files, and make links lead to where things are there."""
     markdown = TABLE.sub(lambda found: _table(found[1]), markdown)
     markdown = CLAIMS.sub(lambda found: told(_measured(), found[1]), markdown)
     markdown = FILE.sub(lambda found: _code(*found.groups()), markdown)
@@ -119,6 +121,8 @@ def told(measured: list[Machine], card: str) -> str:
     """
     known = claims.studies()
     by_card = {machine.device.name: claims.judge(machine, known) for machine in measured}
+    if card not in by_card:
+        raise ValueError(f"no results of {card} ship")
     own = by_card.pop(card)
     lines = [f"**{claims.summary(own)}**"]
     paper = ""
@@ -127,8 +131,8 @@ def told(measured: list[Machine], card: str) -> str:
             paper = each.paper
             lines.append(f"## {paper}")
         others = ((name, found[index]) for name, found in by_card.items())
-        decided = (other for other in others if other[1].verdict.word != claims.OWED)
-        elsewhere = next(decided, None) if each.verdict.word == claims.OWED else None
+        decided = (other for other in others if other[1].verdict.word != OWED)
+        elsewhere = next(decided, None) if each.verdict.word == OWED else None
         lines += [
             f"### {escaped(each.claim.says)}",
             f"{escaped(each.claim.where)}; published: {escaped(each.claim.published)}.",

@@ -11,7 +11,7 @@ from study_texts import as_toml, study_text
 
 from gpubench import registry, report
 from gpubench.evidence.crossover import Ratio
-from gpubench.report import claims, render, tables
+from gpubench.report import claims, formats, tables
 from gpubench.report.machines import machines
 from gpubench.studies.claims import FALSE, INCONCLUSIVE, OWED, TRUE, Cell, ClaimTest, verdict
 from gpubench.studies.study import Study, StudyError, check_names, load_study, parse_study
@@ -81,9 +81,9 @@ def test_todays_best_stands_beside_the_verdict():
 def test_both_measurements_of_a_test_are_in_one_mode():
     graph = record(median=0.1, mode="graph")
     found = judged(study_of(over()), a_sort(0.5), record(), graph)
-    assert str(found.tests[0]) == "as built: 0.500× (0.493 to 0.507), warmᵒ: false"
+    assert str(found.tests[0]) == f"as built: {formats.ratio(0.5)} (0.493 to 0.507), warmᵒ: false"
     both = judged(study_of(over()), a_sort(0.5), record(), graph, a_sort(0.3, mode="graph"))
-    assert str(both.tests[0]) == "as built: 3.00× (2.96 to 3.04), graphᵒ: true"
+    assert str(both.tests[0]) == f"as built: {formats.ratio(3)} (2.96 to 3.04), graphᵒ: true"
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,7 @@ def row_of(page: Page, caption: str) -> list[str]:
 def test_a_page_shows_all_claims_and_a_record_that_changes_flips_the_verdict(tmp_path):
     """The first screen leads to it, and each study has its rows."""
     pages = page_of(full_records(), tmp_path)
-    rows = [
-        row_of(page, title) for page, title in zip(pages, (claims.TITLE, "What the paper claims"))
-    ]
+    rows = [row_of(pages[0], claims.TITLE), row_of(pages[1], "What the paper claims")]
     assert rows[0] == rows[1]
     assert rows[0][0] == "Rozen 2008, Table 1" and rows[0][2].startswith("206.15 ms")
     assert rows[0][-1] == "true"
