@@ -15,7 +15,7 @@ from gpubench.report import formats
 from gpubench.report.cells import MeasurementRow
 from gpubench.report.figures import BarChart, StackedBar
 from gpubench.report.machines import Machine, StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Section, Table, words
+from gpubench.report.pages import Item, Row, Section, Table, words
 from gpubench.report.vega import draw_all
 from gpubench.studies.claims import OWED, WORDS, Cell, Claim, ClaimTest, Verdict, verdict
 from gpubench.studies.study import Study, load_study
@@ -155,7 +155,7 @@ def table(
         known = (f"on {name}: {found}" for name, found in verdicts if found.word != OWED)
         there = next(known, "") if each.verdict.word == OWED else ""
         items = [words(each.claim.says), words(each.claim.published), words(own)]
-        items += [words(today) if today else NOTHING]
+        items += [words(today or formats.DASH)]
         items += [Item(str(each.verdict), "words", there, strong=True)]
         link = f"{stems[each.study.name]}.html" if each.study.name in stems else ""
         rows.append(Row(f"{each.paper}, {each.claim.where}", items, link))

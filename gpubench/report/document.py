@@ -196,8 +196,8 @@ def _told(
     claimed = claims.table(claims.judge(machine, [run.study]), {}, "What the paper claims")
     shown = [
         first,
-        Section(title=claimed.caption, tables=[claimed]),
         *sections,
+        Section(title=claimed.caption, tables=[claimed]),
         Section(title=troubles.caption, tables=[troubles]),
         last,
     ]

@@ -270,7 +270,7 @@ def test_page_structure(name: str, gpu_folder: Path) -> None:
 def test_every_link_leads_to_a_file_of_the_report_and_a_place_there(tmp_path: Path) -> None:
     report.write([results(full_records()), cpu_results(), results(resort_records())], tmp_path)
     pages = {path.name: Page(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.html")}
-    assert len(pages) == 1 + 2
+    assert len(pages) == 1 + 2 + 1  # the front page, studies, claims
     led_to = set()
     for name, page in pages.items():
         for link in page.attributes("href", "xlink:href"):
@@ -301,7 +301,7 @@ def test_markdown_tables_parse_and_its_figures_exist(gpu_folder: Path, gpu_page:
         assert all(re.fullmatch(":?-+:?", part) for part in table[1])
     assert len(found) == len(gpu_page.tables)
     pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
-    assert len(pictures) == 2
+    assert len(pictures) == 3
     assert all((gpu_folder / picture).is_file() for picture in pictures)
     time = formats.significant(synthetic_time("atomic-list", "one-pass", 2**24, 1))
     shown = [(row[0], row[-1].split()[0]) for table in found for row in table if row[-1]]
