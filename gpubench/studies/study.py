@@ -57,7 +57,6 @@ class Published:
     quantities: where `column_axis` is "quantity" and `columns` are the published headings, the
         quantity in each column; times among them are in `unit`.
     axes: the values that the table holds fixed, e.g. {"per_cell": 4}; they select measured inputs.
-    claim: the paper's claim about the table, in its own words.
     """
 
     caption: str
@@ -74,7 +73,6 @@ class Published:
     quantities: tuple[Quantity, ...] = ()
     algorithms: tuple[str, ...] = ()
     axes: Mapping[str, Any] = field(default_factory=dict)
-    claim: str = ""
     note: str = ""
 
 
