@@ -334,4 +334,8 @@ def _bars(chart: BarChart) -> dict[str, Any]:
         )
         .add_params(pick)
     )
+    if chart.are_ratios:
+        ratio = alt.X("v:Q", title=chart.label).axis(grid=True, tickCount=8, titleAnchor="end")
+        ratio = ratio.scale(type="log", nice=False, padding=_PADDING)
+        bars = bars.encode(x=ratio, x2=alt.X2Datum(1), yOffset=alt.YOffset("k:N", sort=used))
     return finished([bars], list(chart.panels), {"rows": rows}, {"step": _BAR})
