@@ -112,7 +112,7 @@ def build(
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
         studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
     parts = claims.sections(machines, stems)
-    claimed = [each for m, part in parts for each in _of(m, m.dates, [part])]
+    claimed = [replace(part, measured=m.environments) for m, part in parts]
     made = [simulations.page(simulated), checks.page(checked)]
     made.insert(0, Page(claims.STEM, claims.TITLE, claims.LEAD, claimed))
     made += [background.calibration_page(calibrated), background.coverage_page(machines)]
