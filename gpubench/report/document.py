@@ -136,14 +136,16 @@ def build(
 
 
 def _by_machine(sections: Sequence[Section], machines: Sequence[Machine]) -> list[Section]:
-    """Set the machine of each section, in the report's order; sections without one come last."""
+    """Set the machine of each section, in the report's order, between sections without one."""
+    first = [*itertools.takewhile(lambda section: not section.measured, sections)]
     own = grouped((s for s in sections if s.measured), lambda s: device_of(s.measured[0]))
     found = []
     for device in dict.fromkeys([*(m.device for m in machines if m.device in own), *own]):
         dates = when([each for section in own[device] for each in section.measured])
         name = f"{device.name}, {_BACK_ENDS.get(device.backend, device.backend)}, {dates}"
         found += [replace(section, machine=name) for section in own[device]]
-    return [*found, *(section for section in sections if not section.measured)]
+    last = (section for section in sections[len(first) :] if not section.measured)
+    return [*first, *found, *last]
 
 
 def _answers(run: StudyRun, searches: Searches, on: str, slug: str, page: str) -> list[Section]:
