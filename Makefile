@@ -39,14 +39,15 @@ BENCH := algorithms\.(AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
-.PHONY: help install reproduce test test-all test-long test-gpu attack lint docs docs-benchmarks pictures lock kernels \
+.PHONY: help install reproduce test test-ci test-all test-long test-gpu attack lint docs docs-benchmarks pictures lock kernels \
   guard benchmark benchmark-history benchmark-regressions clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
 	@echo 'make install     install into .venv what the other targets need; they do it themselves'
 	@echo 'make test        run the tests that need no GPU, in some minutes'
-	@echo 'make test-all    run the long ones as well, as CI does'
+	@echo 'make test-ci     run long ones as well, as CI does'
+	@echo 'make test-all    run all that need no GPU'
 	@echo 'make test-gpu    run the tests that need an NVIDIA GPU'
 	@echo 'make attack      try to break what the documents promise: make attack MINUTES=10 SEED=1'
 	@echo 'make lint        check style and types'
@@ -70,6 +71,9 @@ test: $(DEV_STAMP)
 
 # Also Oclgrind, PoCL, the commands of the README, histories of commits, the rest of the pages. In
 # one go, so that tests are collected, results read and kernels compiled once.
+test-ci: $(DEV_STAMP)
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not cuda and not thorough'
+
 test-all: $(DEV_STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not cuda'
 

@@ -128,6 +128,7 @@ def test_a_slower_commit_is_caught_and_its_cell_named(gpubench):
     assert "tiny/cells: atomic-list one-pass, particles=4096" in first
 
 
+@pytest.mark.thorough
 def test_git_bisect_run_leads_to_the_commit(project, tmp_path, tmp_path_factory):
     """As docs/comparing.md has it, in a clone whose v1.0 is the first commit."""
     clone, command = tmp_path / "clone", tmp_path / "bin" / "gpubench"

@@ -74,7 +74,7 @@ FORMS = [
     and (name, form) not in ELSEWHERE
 ]
 
-# Each case is checked twice: what the first launch left behind must not disturb the second.
+# The first sample is launched twice: what a launch left behind must not disturb the next.
 CHECK = """
 import json, sys
 from gpubench import problems, registry
@@ -92,11 +92,11 @@ cls = registry.find_algorithm(name)
 problem = problems.problems()[cls.family]
 wrong = []
 with open_device("opencl:oclgrind") as device:
-    for inputs, parameters in problem.samples(cls, form):
+    for sample, (inputs, parameters) in enumerate(problem.samples(cls, form)):
         parameters = {**cls.conformance_parameters, **parameters}
         algorithm = cls(device, form=form, parameters=parameters, **inputs.made_for)
         algorithm.load(inputs)
-        for _ in range(2):
+        for _ in range(1 if sample else 2):
             algorithm.launch()
             wrong.append(problem.check(algorithm, inputs))
         if cls.family == "unbounded-query":

@@ -82,7 +82,12 @@ class TestTrajectories:
             pytest.param(2, "slab", ("dam-break", "bodies"), marks=pytest.mark.long),
             pytest.param(2, "master", ("bodies", "euler"), marks=pytest.mark.long),
             pytest.param(4, "slab", ("dam-break", "one-particle"), marks=pytest.mark.long),
-            pytest.param(4, "master", ("bodies", "one-particle"), marks=pytest.mark.long),
+            pytest.param(
+                4,
+                "master",
+                ("bodies", "one-particle"),
+                marks=[pytest.mark.long, pytest.mark.thorough],
+            ),
         ],
     )
     def test_are_those_of_one_rank_to_the_bit(self, alone, ranks, decomposition, names):

@@ -107,7 +107,9 @@ def test_lists_every_pair_and_no_other(case):
     check_case(case)
 
 
-@pytest.mark.parametrize("many", [100, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "many", [100, pytest.param(2000, marks=[pytest.mark.long, pytest.mark.thorough])]
+)
 def test_agrees_with_libraries(many):
     """Pairs of random particles are those of SciPy and vesin, but for what is at the cutoff."""
     tree_of = pytest.importorskip("scipy.spatial").cKDTree
