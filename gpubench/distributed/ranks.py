@@ -24,7 +24,7 @@ from gpubench.base import install
 from gpubench.base.errors import UserError
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+    from mpi4py.MPI import Comm, Intracomm
 
 INSTALL = install.hint("mpi")
 INTERRUPTED = 130  # exit status that shells report after Ctrl-C
@@ -189,7 +189,7 @@ def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
     os._exit(status)  # MPICH's MPI_Abort may return before the launcher acts on it
 
 
-def _share_token(local: Intracomm) -> int:
+def _share_token(local: Comm) -> int:
     """Return a pipe that the ranks of this host share, with one byte for the first that speaks.
 
     It lasts as long as any of them, so it outlives a rank that has spoken and ended.
