@@ -200,12 +200,16 @@ class LoneTeam:
 def make_shared_workloads(device: Recorder) -> None:
     """Make distributed workloads, and the kernels that draw."""
     device.team = LoneTeam(device)
-    cells = registry.find_algorithm("counting-sort")
-    assert issubclass(cells, CellList)
-    for workload, decomposition in itertools.product(registry.workloads().values(), DECOMPOSITIONS):
+    for workload, decomposition, (name, form) in itertools.product(
+        registry.workloads().values(),
+        DECOMPOSITIONS,
+        (("counting-sort", "order"), ("hash-grid", "original")),
+    ):
+        cells = registry.find_algorithm(name)
+        assert issubclass(cells, CellList)
         with suppress(NotSupported):
             made = share(workload, decomposition, device, cells)(
-                device, WORKLOAD_SIZE, cells, "order", {}, seed=1
+                device, WORKLOAD_SIZE, cells, form, {}, seed=1
             )
             if isinstance(made, SPH):
                 made.picture.clear()

@@ -11,7 +11,6 @@ import stat
 import sys
 import termios
 import threading
-import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -182,7 +181,7 @@ def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
         for descriptor in (1, 2):
             wait_until_read(descriptor)
     else:
-        time.sleep(2 * PATIENCE_MS / 1e3)  # the other ends this rank too, once it is heard
+        select.select([], [], [], 2 * PATIENCE_MS / 1e3)  # the other ends this rank too
     # The error has been reported: suppress MPI's own message about the abort.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ranks.comm.Abort(status)

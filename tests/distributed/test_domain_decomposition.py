@@ -47,8 +47,8 @@ RUNS = {
     ),
     # Bodies begin in the fluid, which flows, so that planes with bodies change hands.
     "bodies": BODIES,
-    # A ring of parts; velocities for the drag travel as well.
-    "dpd": Run("dpd-rozen2008", 400, {}, None, 12, 6),
+    # A ring of parts of four planes; velocities for the drag travel as well.
+    "dpd": Run("dpd-rozen2008", 1600, {}, None, 8, 4),
     "dpd-walls": Run("dpd-rayleigh-taylor", 500, {"gravity": 0.3}, None, 16, 8),
     # Shares of the hash grid's order in place of planes.
     "hashed": Run("sph-silva2012", 500, {"mach": 0.8}, None, 12, 6, "hash-grid"),
