@@ -17,7 +17,7 @@ from gpubench import problems, registry
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
-from gpubench.decomposed import DECOMPOSITIONS, share
+from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.plan import Plan
@@ -201,7 +201,7 @@ def make_shared_workloads(device: Recorder) -> None:
     """Make distributed workloads, and the kernels that draw."""
     device.team = LoneTeam(device)
     for workload, decomposition, (name, form) in itertools.product(
-        registry.workloads().values(),
+        (w for w in registry.workloads().values() if issubclass(w, tuple(PHYSICS))),
         DECOMPOSITIONS,
         (("counting-sort", "order"), ("hash-grid", "original")),
     ):

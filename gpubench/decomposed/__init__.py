@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpubench.base.errors import NotSupported
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.decomposed.dpd_ranks import DPDPlanes
 from gpubench.decomposed.hashed_master import HashedMaster
 from gpubench.decomposed.master import Master
@@ -45,14 +45,14 @@ def share(
 ) -> type[Workload]:
     """Return a subclass of a workload whose simulations the device's ranks share.
 
-    Without a decomposition, returns the workload itself. Raises NotSupported for a workload that
-    cannot be shared, in this way or over cells of this algorithm.
+    Without a decomposition, returns the workload itself. Raises UserError for a workload that
+    cannot be shared, and NotSupported for an algorithm over whose cells it cannot.
     """
     if decomposition is None:
         return workload
     physics = next((each for each in PHYSICS if issubclass(workload, each)), None)
     if physics is None:
-        raise NotSupported(
+        raise UserError(
             f"{workload.name} runs on one rank: start it without mpirun; what ranks can share are"
             " the workloads of SPH and DPD, such as sph-dam-break"
         )

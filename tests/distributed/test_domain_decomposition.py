@@ -19,13 +19,17 @@ import pytest
 from mpi_programs.simulations import Run, hash_of, moments
 from mpi_runs import GUARD_S, ROOT, gpubench_started, process_of, run_gpubench, run_ranks
 
-from gpubench.decomposed import DECOMPOSITIONS, Slabs
+from gpubench.algorithms.hash_grid import HashGrid
+from gpubench.base.errors import NotSupported
+from gpubench.decomposed import DECOMPOSITIONS, Slabs, share
 from gpubench.devices import Device
 from gpubench.distributed.ranks import Ranks
 from gpubench.problems.steps import axes
 from gpubench.simulate import checkpoint
 from gpubench.simulate.checkpoint import Checkpoint
 from gpubench.simulate.setup import Setup
+from gpubench.workloads.dpd import DPDStandard
+from gpubench.workloads.sph import SPHDamBreak
 from gpubench.workloads.workload import BlowUp, Workload
 
 DEVICE = "opencl:intel"
@@ -359,6 +363,13 @@ def test_the_earliest_fault_of_all_ranks_is_told():
     assert earliest(rank) == [1, -5, 0, 7]
     faults[0][0] = faults[3][0] = 0
     assert not any(earliest(rank)[:1])
+
+
+def test_a_study_leaves_out_what_ranks_cannot_share():
+    """Of several subjects one may be a hash grid, which slabs and DPD cannot use."""
+    for workload, decomposition in ((SPHDamBreak, "slab"), (DPDStandard, "master")):
+        with pytest.raises(NotSupported, match="hash-grid scatters the planes"):
+            share(workload, decomposition, SimpleNamespace(), HashGrid)
 
 
 def test_studies_and_ranks_know_the_same_decompositions():
