@@ -1,4 +1,4 @@
-"""The names that plug-ins import: contracts of problems, workloads, primitives of kernels.
+"""The names that plug-ins import: base classes, types of inputs and answers, kernel primitives.
 
 Import them from here only: the modules that define them may change.
 """

@@ -1,4 +1,4 @@
-"""Alias for asv benchmarks of older commits: `FAMILIES` maps names to problems with a `kind`."""
+"""For asv benchmarks of older commits: `FAMILIES[name].kind` is the input class of a problem."""
 
 from types import SimpleNamespace
 from typing import Any

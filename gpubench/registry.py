@@ -30,7 +30,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class RegistryError(UserError):
-    """A name is used twice, or is unusable in scripts: the module's author must change it."""
+    """A declaration is wrong, e.g. a name is malformed or used twice: its author must fix it."""
 
 
 def add(given: Iterable[Path]) -> None:
@@ -72,14 +72,14 @@ def studies() -> list[str]:
 
 
 def find_algorithm(name: str) -> type[Algorithm]:
-    """Return the algorithm of that name, or raise UserError with similar names."""
+    """Return the algorithm with this name; raise UserError that suggests names if there is none."""
     known = algorithms()
     require_known("algorithm", name, known, OWN)
     return known[name]
 
 
 def find_workload(name: str) -> type[Workload]:
-    """Return the workload of that name, or raise UserError with similar names."""
+    """Return the workload with this name; raise UserError that suggests names if there is none."""
     known = workloads()
     require_known("workload", name, known, OWN)
     return known[name]
@@ -88,7 +88,7 @@ def find_workload(name: str) -> type[Workload]:
 def require_known(kind: str, name: str, known: Collection[str], way_out: str = "") -> None:
     """Raise UserError that suggests similar names if `name` is not among `known`.
 
-    way_out: a hint on how the name could become known.
+    way_out: a hint that ends the message: how to make the name known.
     """
     if name in known:
         return
@@ -105,9 +105,9 @@ def named_classes(
 ) -> dict[str, type[Any]]:
     """Return the concrete subclasses of `base` with a `name`, from all modules of the packages.
 
-    others: further modules. Modules whose name starts with an underscore are not imported. Raises
-    RegistryError if two classes share a name or a name is bad; exceptions of an imported module
-    propagate.
+    others: further modules. Modules of packages are skipped if their names start with an
+    underscore. Raises RegistryError if two classes share a name or a name is malformed; exceptions
+    of an imported module propagate.
     """
     found: dict[str, type[Any]] = {}
     own = (module for package in packages for module in _modules(package))
@@ -133,7 +133,7 @@ def _added_modules() -> list[ModuleType]:
 
 
 def classes_in(module: ModuleType, base: type) -> Iterator[type[Any]]:
-    """Yield the concrete subclasses of `base` with a `name`, if the module itself defines them."""
+    """Yield the concrete subclasses of `base` with a `name` that `module` itself defines."""
     classes: list[tuple[str, type[Any]]] = inspect.getmembers(module, inspect.isclass)
     for _, cls in classes:
         defined_here = cls.__module__ == module.__name__
@@ -143,7 +143,7 @@ def classes_in(module: ModuleType, base: type) -> Iterator[type[Any]]:
 
 
 def _require_use_of_additions() -> None:
-    """Raise RegistryError for an added module that declares nothing, probably by mistake."""
+    """Raise RegistryError for an addition that declares no algorithm and no workload."""
     for addition in plugins.additions():
         kinds = (Algorithm, Workload)
         if not any(True for m in addition.modules for kind in kinds for _ in classes_in(m, kind)):

@@ -1,4 +1,4 @@
-/* A fluid with density constraints (Bodin, Lacoursiere and Servin 2012), matrix-free.
+/* A fluid with density constraints (Bodin, Lacoursiere and Servin 2012).
 
    In the plain version, a step is as follows, with s_ij = m dW/dr / r < 0 and d_ij = x_i - x_j:
 
@@ -8,8 +8,10 @@
      x_i += h v'_i
 
    where x is the pressure times h, and `walls` clips velocities that lead through a wall. See
-   gpubench/physics/constraint.py. G is not stored: both products iterate over the neighbour list of
-   `list`. A point is a position and, in w, the factor of a product.
+   gpubench/physics/constraint.py. Both products iterate over the neighbour list of `list`. A point is
+   a position and, in w, the factor of a product. MATRIX: 0 if G is not stored, 1 if `blocks` stores
+   the blocks -s_ij d_ij beside the list, each a float4 whose w is ignored (the slides' ELLPACK), 2 in
+   three planes. The block of the diagonal is minus the sum of its row, so products use differences.
 
    No sum depends on the order of the particles, see common/exact_sums.h. A stage of a solve has a
    slot in `progress` (SLOT ints): maxima, and two dot products. A stage that finds its residual
@@ -81,6 +83,44 @@ __device__ __forceinline__ float pull(float4 d, GLOBAL const Liquid *liquid)
     return liquid->weight * (r < 0.5f ? fmaf(-18.0f, r, 12.0f) : 6.0f * gap * gap * inverse);
 }
 
+#if MATRIX
+__device__ __forceinline__ float4 block_of(float4 d, GLOBAL const Liquid *liquid)
+{
+    float s = pull(d, liquid);
+    return make_float4(__fmul_rn(s, d.x), __fmul_rn(s, d.y), __fmul_rn(s, d.z), 0.0f);
+}
+
+/* Blocks are read once a product: on CUDA they are evicted from the caches first. */
+#ifdef __CUDACC__
+#define STREAMED(address) __ldcs(address)
+#else
+#define STREAMED(address) (*(address))
+#endif
+
+__device__ __forceinline__ float4 block_at(GLOBAL const float *matrix, int64 at, int particles)
+{
+#if MATRIX == 1
+    return STREAMED((GLOBAL const float4 *)matrix + at);
+#else
+    int64 plane = (int64)NEAR * particles;
+    return make_float4(STREAMED(matrix + at), STREAMED(matrix + plane + at),
+                       STREAMED(matrix + 2 * plane + at), 0.0f);
+#endif
+}
+
+__device__ __forceinline__ void store_block(GLOBAL float *matrix, int64 at, int particles, float4 b)
+{
+#if MATRIX == 1
+    ((GLOBAL float4 *)matrix)[at] = b;
+#else
+    int64 plane = (int64)NEAR * particles;
+    matrix[at] = b.x;
+    matrix[plane + at] = b.y;
+    matrix[2 * plane + at] = b.z;
+#endif
+}
+#endif
+
 /* List the neighbours of each particle. */
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -117,7 +157,8 @@ __global__ void note_neighbours(GLOBAL const uint4 *__restrict__ places,
 }
 
 /* The initial values of a step: start is the velocity after viscosity and gravity, with g in w;
-   diagonal that of the matrix; x the pressures of the last step, which velocities have in w. */
+   diagonal that of the matrix; x the pressures of the last step, which velocities have in w. Where
+   the matrix is stored, this assembles it. */
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -147,7 +188,7 @@ __global__ void blocks(GLOBAL const uint4 *__restrict__ places,
                        GLOBAL const Box *__restrict__ box, GLOBAL const Liquid *__restrict__ liquid,
                        int particles, GLOBAL uint4 *__restrict__ points,
                        GLOBAL float4 *__restrict__ start, GLOBAL float *__restrict__ diagonal,
-                       GLOBAL float *__restrict__ x)
+                       GLOBAL float *__restrict__ x, GLOBAL float *__restrict__ matrix)
 {
     int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
     if (i >= particles)
@@ -156,6 +197,14 @@ __global__ void blocks(GLOBAL const uint4 *__restrict__ places,
     float4 old = velocities[i];
     float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f), own = v;
     float density = part_of_density(0.0f, liquid);
+#if MATRIX
+#define NEIGHBOUR(j)                                                                               \
+    {                                                                                              \
+        VISIT(j);                                                                                  \
+        float4 b = block_of(displacement(box, p, places[j]), liquid);                              \
+        store_block(matrix, NOTE(i, k), particles, b);                                             \
+    }
+#endif
 #include "common/noted.h"
     points[i] = p;
     float h = liquid->time_step;

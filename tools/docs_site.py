@@ -1,9 +1,10 @@
 """Hooks of MkDocs: what the documentation site has beside the pages in docs/.
 
-The README, CONTRIBUTING and CHANGELOG become pages, the shipped report is copied into the site, and
-the tables of algorithms come from the registry. Links are written for the repository; here they are
-turned into links of the site, and into links of the repository's host for other files. A page's
-heading is its title, and its first paragraph what search engines show of it.
+The README, CONTRIBUTING and CHANGELOG become pages, the shipped report is copied into the site, the
+tables of algorithms come from the registry, and verdicts on papers' claims from shipped records.
+Links are written for the repository; here they are turned into links of the site, and into links of
+the repository's host for other files. A page's heading is its title, and its first paragraph what
+search engines show of it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from gpubench import registry
+from gpubench.base.markdown import escaped
+from gpubench.evidence.files import load_results
+from gpubench.report import claims
+from gpubench.report.machines import Machine, machines
+from gpubench.studies.claims import OWED
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
@@ -34,6 +40,7 @@ REPORT = "reports/shipped"  # a folder of the repository and of the site
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 TABLE = re.compile(r"^<!-- algorithms: ([a-z-]+) -->$", re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (\S+)\.(\w+) -->$", re.MULTILINE)
+CLAIMS = re.compile(r"^<!-- claims: (.+) -->$", re.MULTILINE)
 # What the theme loads from elsewhere, and our copy of it.
 SHIM, OWN_SHIM = "https://unpkg.com/iframe-worker/shim", "assets/iframe-worker.js"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
@@ -60,8 +67,9 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
-    """Fill in tables of algorithms and files, and make links lead to where things are there."""
+    """Fill in algorithms, claims and files, and make links lead to where things are there."""
     markdown = TABLE.sub(lambda found: _table(found[1]), markdown)
+    markdown = CLAIMS.sub(lambda found: told(_measured(), found[1]), markdown)
     markdown = FILE.sub(lambda found: _code(*found.groups()), markdown)
     return LINK.sub(lambda found: _link(found, page.file.src_uri, config), markdown)
 
@@ -100,6 +108,44 @@ def _pages_of_the_report() -> Iterator[str]:
         found = TITLE.search(path.read_text(encoding="utf-8"))
         title = html.unescape(found[1]).split(" \N{MIDDLE DOT} ")[0] if found else path.stem
         yield f"- [{title}]({REPORT}/{path.name})\n"
+
+
+def _measured() -> list[Machine]:
+    return machines(load_results([ROOT / "results/measured"]))
+
+
+def told(measured: list[Machine], card: str) -> str:
+    """Return all claims, by paper, with the verdicts and tests of a card as Markdown.
+
+    Claims that are owed on it have those of the first other card that has a verdict.
+    """
+    known = claims.studies()
+    by_card = {machine.device.name: claims.judge(machine, known) for machine in measured}
+    if card not in by_card:
+        raise ValueError(f"no results of {card} ship")
+    own = by_card.pop(card)
+    lines = [f"**{claims.summary(own)}**"]
+    paper = ""
+    for index, each in enumerate(own):
+        if each.paper != paper:
+            paper = each.paper
+            lines.append(f"## {paper}")
+        others = ((name, found[index]) for name, found in by_card.items())
+        decided = (other for other in others if other[1].verdict.word != OWED)
+        elsewhere = next(decided, None) if each.verdict.word == OWED else None
+        lines += [
+            f"### {escaped(each.claim.says)}",
+            f"{escaped(each.claim.where)}; published: {escaped(each.claim.published)}.",
+            f"Verdict: **{escaped(each.verdict)}**"
+            + (f" (on {elsewhere[0]}: **{escaped(elsewhere[1].verdict)}**)." if elsewhere else "."),
+            "\n".join(f"- {escaped(test)}" for test in _tests(elsewhere[1] if elsewhere else each)),
+        ]
+    return "\n\n".join(lines)
+
+
+def _tests(judged: claims.Judged) -> list[str]:
+    heads = {False: "", True: "Against today's best: "}
+    return [f"{heads[which]}{test}" for which in heads for test in judged.of(which)]
 
 
 def _table(family: str) -> str:

@@ -43,8 +43,8 @@ class Source:
     """The input from which a matrix is assembled, on the device.
 
     arrays: the kernel arguments, in order: CSR offsets, int64, shape (rows + 1,); columns, int32;
-        the given blocks, float32, shape (blocks, 4), or else positions, shape (rows, 4); the given
-        diagonal, or else positions again; 1 if blocks are given, else 0; 1 / cutoff, or 0.0.
+        for a given matrix, then blocks, float32, shape (blocks, 4), diagonal blocks, 1 and 0.0; for
+        particles, positions, float32, shape (rows, 4), in place of both, then 0 and 1 / cutoff.
     lengths: int32, shape (rows,), the number of blocks of each row, on the host.
     """
 
@@ -118,7 +118,7 @@ class BlockRowsProduct(SparseProduct):
         return "multiply"
 
     def result_shape(self) -> tuple[int, ...]:
-        """Return the shape of the product; (0,) if the task is to assemble."""
+        """Return the shape of the product; (0,) for the task `assemble`."""
         return {"assemble": (0,), "product": (self.rows,)}.get(self.task, (self.rows, 4))
 
     def _kernel(self, name: str) -> Any:
@@ -128,7 +128,7 @@ class BlockRowsProduct(SparseProduct):
         return (3, places) if self._planes else (places, 4)
 
     def load(self, inputs: MatrixSet) -> None:
-        """List the neighbours, allocate the matrix, assemble it, and upload the vectors."""
+        """Prepare the `Source`; allocate and assemble the matrix; for products, upload a vector."""
         self._source: Source | None = Source(self.device, inputs)
         self._entries = int(self._source.lengths.sum(dtype=np.int64))
         self._longest = int(self._source.lengths.max(initial=0))
@@ -143,14 +143,14 @@ class BlockRowsProduct(SparseProduct):
 
     @abstractmethod
     def make_room(self, lengths: NDArray[np.int32]) -> None:
-        """Set `places`, `start` and all other values derived from the row lengths, on the host."""
+        """Set `places` and all other sizes that depend on `lengths`, int32, shape (rows,)."""
 
     @abstractmethod
     def find_start(self, offsets: Any) -> None:
-        """Queue the computation of `start` from the list's offsets, int64, shape (rows + 1,)."""
+        """Queue the computation of `start` from CSR offsets, int64, shape (rows + 1,)."""
 
     def assemble(self) -> None:
-        """Queue the assembly of the loaded input."""
+        """Queue the assembly of the matrix from the loaded input."""
         assert self._source is not None
         self.find_start(self._source.arrays[0])
         self._assemble(
@@ -180,7 +180,7 @@ class BlockRowsProduct(SparseProduct):
 
     @property
     def answer(self) -> Product | Assembled:
-        """The product, or the matrix in its layout."""
+        """The product; for the task `assemble`, the matrix in its layout."""
         if self.task != "assemble":
             return Product(self._values)
         return Assembled(
@@ -189,12 +189,12 @@ class BlockRowsProduct(SparseProduct):
         )  # fmt: skip
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return the number of off-diagonal blocks, the longest row's length, and the padding."""
+        """Return the number of off-diagonal blocks, the longest row, and places per block."""
         padded = {"places_per_block": self.places / self._entries} if self._entries else {}
         return {"blocks": self._entries, "longest_row": self._longest, **padded}
 
     def start_bytes(self) -> int:
-        """Return the bytes of the row lengths or row starts."""
+        """Return the bytes of lengths, starts and other data that describe the rows."""
         return 4 * self.rows
 
     def traffic_bytes(self) -> int:
@@ -203,4 +203,4 @@ class BlockRowsProduct(SparseProduct):
         matrix = self._entries * (4 + block) + self.rows * block + self.start_bytes()
         if self.task == "assemble":  # also read offsets, positions and neighbours
             return matrix + self.rows * (8 + 16) + 4 * self._entries
-        return matrix + self.rows * (16 + 4)  # a 3-vector (16) and a number: one read, one written
+        return matrix + self.rows * (16 + 4)  # a 3-vector and a number; one is read, one written

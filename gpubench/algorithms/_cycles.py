@@ -32,7 +32,7 @@ class Cycles:
 
 
 def cycles(successor: NDArray[np.int64]) -> Cycles:
-    """Find the cycles of a map of 0 to n - 1 into itself, in O(n log n)."""
+    """Find the cycles of a map from {0, ..., n - 1} to itself, in O(n log n)."""
     n = len(successor)
     # After n steps every element is on its cycle; repeated squaring applies the map 2^k > n times.
     # A cycle is identified by its smallest element.

@@ -36,7 +36,7 @@ class DrawnNoise(PairNoise):
         return Noise(self._values)
 
     def traffic_bytes(self) -> int:
-        # For each pair, a launch reads both ids once and writes a number per step.
+        # Mean over the steps: per pair, the kernel reads both ids once, and writes a number a step.
         return (8 + 4 * self.launches) * self.pairs // self.launches
 
     def outcome(self) -> dict[str, int | float | str]:
@@ -44,13 +44,13 @@ class DrawnNoise(PairNoise):
 
 
 def moments(values: NDArray[np.float32]) -> dict[str, int | float | str]:
-    """Return statistics of numbers in [-1, 1], times sqrt(3), so that uniform ones have variance 1.
+    """Return statistics of numbers in [-1, 1], scaled by sqrt(3): uniform ones have variance 1.
 
     values: shape (steps, pairs).
     Returns the mean; the variance minus 1; the correlation between successive steps of a pair, and
-    between successive pairs in a step; the standard error of the mean and the correlations if the
-    numbers are independent, 1 / sqrt(count); the count of numbers, and of distinct numbers.
-    Returns {} for a single step or pair.
+    between successive pairs in a step; the standard error of the mean and of the correlations,
+    1 / sqrt(count), if the numbers are independent; the count of numbers; and the count of distinct
+    numbers. Returns {} for a single step or pair.
     """
     steps, pairs = values.shape
     if steps < 2 or pairs < 2:

@@ -24,9 +24,9 @@ def both_halves(how: type[ChainedFilter]) -> Form:
 
 
 class RecordFilter(StreamFilter):
-    """A stream filter for streams of at most `size` records; each form runs one chained filter.
+    """A stream filter for streams of at most `size` records; each form runs a `ChainedFilter`.
 
-    filters: the class of the chained filter of each form.
+    filters: the subclass of `ChainedFilter` that each form runs.
     """
 
     filters: ClassVar[Mapping[str, type[ChainedFilter]]]
@@ -75,6 +75,6 @@ class RecordFilter(StreamFilter):
         return self.size * (4 if self._by_predicate else self.record_bytes)
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of reading each record and flag once and writing the kept records."""
+        """Return the bytes moved: each record and flag read once, each kept record written once."""
         records = self.size + self._kept_records()
         return records * self.record_bytes + self._by_predicate * 4 * self.size

@@ -14,8 +14,8 @@ from gpubench.problems.cells.contract import CellList, SortedCells
 class AdaptiveBitonic(CellList):
     """Merges bitonic trees in O(n log n) comparisons, which rozen2008 left as future work.
 
-    Each merge splits its tree into chunks, which the bitonic network sorts in shared memory.
-    With `chunk` = 2 the merge is purely adaptive; GPU-ABiSort used 16.
+    Each merge splits its tree into chunks of `chunk` keys; the bitonic network sorts each chunk in
+    shared memory. With `chunk` = 2 the merge is purely adaptive; GPU-ABiSort used 16.
     """
 
     name = "adaptive-bitonic"
@@ -56,6 +56,6 @@ class AdaptiveBitonic(CellList):
         return {"comparisons": int(self.device.download(self._merge.comparisons)[0])}
 
     def traffic_bytes(self) -> int:
-        # After the merges, read the sorted words, write order and starts, copy the positions.
+        # After the merges: read the sorted words, write order and starts, copy the positions.
         gather = 12 + 32 * self._reorders
         return self._merge.traffic_bytes + gather * self.particles + 4 * self.grid.count

@@ -38,5 +38,5 @@ class AtomicList(CellList):
         return LinkedCells(self._head, self._next)
 
     def traffic_bytes(self) -> int:
-        # A particle reads its cell, exchanges a head (8 bytes), writes a link; heads are filled.
+        # Fill the heads; each particle reads its cell, exchanges a head (8 bytes), writes a link.
         return 16 * self.particles + 4 * self.grid.count

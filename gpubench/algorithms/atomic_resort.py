@@ -65,6 +65,6 @@ class AtomicResort(CellListUpdate):
         return {"movers": int(moved), "lists_mended": int(touched)}
 
     def traffic_bytes(self) -> int:
-        # Read all old and new cells; a mover accesses its entry, cell, head and link (32 bytes).
+        # Read all old and new cells; a mover also accesses list entry, cell, head, link (32 bytes).
         moved = int(self.device.download(self._counts)[0])
         return 8 * self.particles + 32 * moved

@@ -45,6 +45,6 @@ class BitonicSearch(CellList):
         return SortedCells(self._start, self._order, self._sorted if self._reorders else None)
 
     def traffic_bytes(self) -> int:
-        # Each merge pass reads and writes the keys; the last kernel reads them, writes the answer.
+        # Each merge pass reads and writes the keys. Then the keys are read, the answer written.
         gather = 12 + 32 * self._reorders
         return (12 + 16 * self._merge.passes + gather) * self.particles + 4 * self.grid.count

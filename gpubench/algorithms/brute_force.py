@@ -37,7 +37,7 @@ class BruteForce(NeighbourSearch):
         self._positions = self.device.upload(inputs.positions)
 
     def launch(self) -> None:
-        """Queue the count of all neighbours."""
+        """Queue the count of each particle's neighbours."""
         if self.particles:
             self._kernel(
                 self.device.blocks(self.particles, BLOCK), BLOCK, self._positions, self._grid,
@@ -48,5 +48,5 @@ class BruteForce(NeighbourSearch):
         return Neighbours(self._counts)
 
     def traffic_bytes(self) -> int:
-        # Each position is read from memory once, assuming that tiles stay in the caches.
+        # Assuming that tiles stay in the caches, each position is read from memory only once.
         return (16 + 4) * self.particles

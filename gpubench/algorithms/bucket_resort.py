@@ -14,10 +14,10 @@ from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 
 class BucketResort(CellListUpdate):
-    """Unlinks the particles that are in the wrong bucket, and sorts only those in again.
+    """Unlinks the particles that are in the wrong bucket, and sorts only these into new lists.
 
-    parts, threshold: parameters of `host-loop`, which sorts the movers in by partial update (see
-    BucketSortPartial), with one part per `threshold` movers, but at most `parts`.
+    parts, threshold: parameters of the form `host-loop`, which inserts the movers by the partial
+    update (see BucketSortPartial) with one part per `threshold` movers, but at most `parts` parts.
     """
 
     name = "bucket-resort"
@@ -34,6 +34,7 @@ class BucketResort(CellListUpdate):
         ),
     }
     defaults: ClassVar[Mapping[str, int]] = {"parts": 4, "threshold": 65536}
+    conformance_parameters: ClassVar[Mapping[str, int]] = {"parts": 3, "threshold": 20}
 
     def prepare(self) -> None:
         device, particles, grid, form = self.device, self.particles, self.grid, self.form
@@ -110,8 +111,8 @@ class BucketResort(CellListUpdate):
 
     def traffic_bytes(self) -> int | None:
         if self.form == "host-loop":
-            # Scan heads, links and cells; read old and new cells to clear flags; the rounds.
+            # Scan heads, links and cells; clear flags, reading old and new cells; run the rounds.
             scan = 4 * self.grid.count + 8 * self.particles
             return scan + 8 * self.particles + self._rounds.traffic_bytes
-        # All old and new cells are read; each draw writes and reads a claim and a list entry.
+        # Read all old and new cells; each draw writes and reads a claim and a list entry.
         return 8 * self.particles + 24 * int(self.device.download(self._control)[4])

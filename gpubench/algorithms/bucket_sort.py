@@ -14,19 +14,19 @@ from gpubench.problems.cells.contract import CellList, LinkedCells
 BLOCK = 256
 RESIDENT_THREADS = 1024
 CONTROL = 10  # int32 words for the barrier and the statistics of the resident blocks
-MAX_SLOTS = 8  # elements per resident thread, kept in registers
+MAX_SLOTS = 8  # maximum elements that a resident thread can keep in registers
 MAX_PARTS = 64  # one bit per part in the kernels' mask
 
 
 class HostRounds:
     """The loop of Listing 1 (lines 4 to 17), run by the host over equal parts of the elements.
 
-    A round draws (scatters) the unvisited elements of the active parts, reads back the number drawn
-    by each part (the paper's occlusion queries), and links them. One part is Listing 1 itself; more
-    are the partial update of section 2.1: a part becomes active in the round after its predecessor
-    drew fewer elements than the threshold, and inactive once it draws none.
+    Each round draws (scatters) the unvisited elements of the active parts, reads back how many each
+    part drew (the paper's occlusion queries), and links the elements. With one part, this is
+    Listing 1 itself; with several, the partial update of section 2.1: a part becomes active in the
+    round after its predecessor drew fewer elements than `threshold`, and inactive if it draws none.
 
-    rounds, drawn, traffic_bytes: number of rounds, elements drawn and bytes moved in the last run.
+    rounds, drawn, traffic_bytes: the rounds, drawn elements and moved bytes of the last run.
     """
 
     def __init__(self, owner: CellList, max_parts: int) -> None:
@@ -74,8 +74,8 @@ class HostRounds:
                 np.uint64(active), *sizes,
             )  # fmt: skip
             drawn = device.download(self._drawn_by_part)
-            # Each active element reads a visited flag; each drawn element reads its cell twice,
-            # writes and reads a head, and writes a link or flag.
+            # Each element of an active part reads its flag `visited`; a drawn element also reads
+            # its cell twice, writes and reads a head, and writes a link or flag.
             self.traffic_bytes += 4 * active.bit_count() * part_size + 20 * int(drawn.sum())
             self.drawn += int(drawn.sum())
             drew = sum(1 << part for part in range(parts) if drawn[part] > 0)
@@ -151,7 +151,7 @@ class BucketSort(HostLoop):
         self._heads = self._state[CONTROL:]
         self._head = self._heads[: grid.count]
         self._next = self.allocate(particles, "int32")
-        # Elements that each thread keeps in registers; 0 if they do not fit there.
+        # Number of elements that each thread keeps in registers; 0 if they do not fit there.
         slots = max(1, -(-particles // (device.compute_units * RESIDENT_THREADS)))
         if slots > MAX_SLOTS:
             slots = 0

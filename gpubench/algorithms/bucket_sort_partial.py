@@ -10,7 +10,7 @@ from gpubench.core.algorithm import Form
 
 
 class BucketSortPartial(HostLoop):
-    """Listing 1 with parts that become active one after another, to overwrite fewer heads.
+    """Listing 1 over parts that become active one after another, so that fewer writes collide.
 
     parts: the number of equal parts. threshold: a part becomes active in the round after its
     predecessor drew fewer unvisited elements than this.

@@ -44,9 +44,9 @@ def tasks(*names: str) -> dict[str, Form]:
 
 
 class CellSearch(NeighbourSearch):
-    """A search that computes cell ids, builds a cell list, and queries 27 cells or the equivalent.
+    """A search that computes cell ids, builds a cell list, and queries 27 cells (or their parts).
 
-    cells: the class of the cell list; runs in a preferred form if the device supports one.
+    cells: the class of the cell list, which runs in a preferred form if the device supports one.
     of_cells: the parameters passed on to the cell list, and their defaults in this search.
     """
 
@@ -58,7 +58,7 @@ class CellSearch(NeighbourSearch):
 
     @classmethod
     def structure(cls) -> str:
-        """Return the cell list's kind of answer, e.g. "sorted"."""
+        """Return the cell list's kind of answer, e.g. "sorted", or else the search's name."""
         return cls.cells.task_and_answer(next(iter(cls.cells.forms)))[1] or cls.name
 
     def prepare(self) -> None:
@@ -86,7 +86,7 @@ class CellSearch(NeighbourSearch):
 
     @classmethod
     def preferred_form(cls, device: Device, particles: int) -> str:
-        """Return the form of the cell list that is used on a device."""
+        """Return the form of the cell list to use on a device, for this number of particles."""
         preferred = PREFERRED_FEW if particles <= FEW else PREFERRED
         if simd_query.suits(device):
             preferred = PREFERRED_SIMD
@@ -96,7 +96,7 @@ class CellSearch(NeighbourSearch):
         )
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload the positions of all states; for lists and updates, build the cell list once."""
+        """Upload positions (for updates, of all states); for lists and updates, build a list."""
         states = inputs.history if self.task == "update" else [inputs]
         self._positions = [self.device.upload(state.positions) for state in states]
         if self.task in ("list", "update"):
@@ -138,7 +138,7 @@ class CellSearch(NeighbourSearch):
         self._take(positions)
 
     def _take(self, positions: object) -> None:
-        """Collect the arrays that the query reads."""
+        """Set `_arrays` to the arrays that the query reads."""
         cells = self._cells.answer
         assert isinstance(cells, LinkedCells | SortedCells)
         self._arrays = self._query.arrays(cells, positions)
@@ -165,7 +165,7 @@ class CellSearch(NeighbourSearch):
         cells = self._cells.traffic_bytes()
         if cells is None:
             return None
-        # Computing cell ids reads a position and writes an id.
+        # Computing a cell id reads a position and writes the id.
         ids = (16 + 4) * self.particles * self._cells.reads_cells
         queries = COUNTS[self.task] + (self.task == "list")
         query = queries * self._query.traffic_bytes(self._cells.grid.count)
@@ -175,10 +175,10 @@ class CellSearch(NeighbourSearch):
 class SortedSearch(CellSearch):
     """A search over sorted cells, each of which is first split into `parts` along x.
 
-    Shorter cells exclude more particles that are out of reach; a row of them costs no more, since
-    its particles are still contiguous. By default (0), cells are split until each part holds about
-    one particle, but into at most five: beyond that, reading bounds costs more than testing fewer
-    candidates saves. On a CPU, where particles of a cell share candidates, parts hold about eight.
+    Shorter cells exclude more particles that are out of reach, and a row of them costs no more, as
+    its particles are still contiguous. By default (0), a cell is split into parts of about one
+    particle each, but at most five: with more, reading cell bounds costs more than testing fewer
+    candidates saves. On a CPU, where a cell's particles share candidates, a part holds about eight.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 0}
@@ -249,7 +249,7 @@ class BitonicSearchSearch(SortedSearch):
 
 
 class CountingSortSearch(SortedSearch):
-    """Search over cells sorted by counting, whose cost grows with the number of cells."""
+    """Search over cells from a counting sort; the sort costs more with more cells."""
 
     name = "search-counting-sort"
     summary = "positions to neighbours over counting-sort"

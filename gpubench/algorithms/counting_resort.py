@@ -14,11 +14,11 @@ BLOCK = 256
 
 
 class CountingResort(CellListUpdate):
-    """Places only particles that changed cells by atomics; copies the others cell by cell.
+    """Uses atomics only for particles that changed cells; copies the others cell by cell.
 
     Starts and order are double-buffered and swapped at each update. As the order has no gaps, a
-    particle that changes cells shifts all cells between the two: the indices of particles that
-    stayed are rewritten too, but contiguously and without atomics.
+    particle that changes cells shifts all cells between its old and its new one. So the indices of
+    particles that stayed are rewritten too, but contiguously and without an atomic for each.
     """
 
     name = "counting-resort"
@@ -68,5 +68,5 @@ class CountingResort(CellListUpdate):
         return self._present
 
     def traffic_bytes(self) -> int:
-        # Per particle: order (3 times), cell (2), rank (2). Per cell: starts, counts, first.
+        # Accesses per particle: order 3, cell 2, rank 2. Per cell: starts, counts, first.
         return 28 * self.particles + 28 * self.grid.count

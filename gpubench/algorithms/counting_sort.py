@@ -24,10 +24,10 @@ MANY = 2**20
 class CountingSort(CellList):
     """Histogram with ranks, scan, scatter.
 
-    levels: 1; or 2, in the form `gather` only, which sorts into buckets of cells first, and
-        computes cell ids itself. With 0, `gather` takes 2 where that pays (see BucketedSort.pays);
-        otherwise `gather` and `reorder` compute cell ids themselves in one level, which saves a
-        launch, and `reorder` sorts few particles in a single launch (see SharedSort.pays).
+    levels: 1; 2 (form `gather` only), which sorts into buckets of cells first; or 0, to choose.
+        With 0, `gather` takes two levels where that pays (see BucketedSort.pays), and `reorder`
+        sorts few particles in a single launch (see SharedSort.pays). With 2, and with 0 except in
+        the form `order`, the sort computes cell ids itself, which saves a launch.
     """
 
     name = "counting-sort"
@@ -51,7 +51,7 @@ class CountingSort(CellList):
             raise NotSupported(f"only gather has two levels, not {form}")
         if levels == 0 and form == "gather" and BucketedSort.pays(device, particles, grid):
             levels = 2
-        self._sort: BucketedSort | SharedSort | None = None  # does the whole sort, if set
+        self._sort: BucketedSort | SharedSort | None = None  # if set, does the whole sort
         if levels == 2:
             self._sort = BucketedSort(device, particles, grid)
         elif levels == 0 and form == "reorder" and SharedSort.pays(device, particles, grid):

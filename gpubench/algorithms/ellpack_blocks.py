@@ -15,16 +15,16 @@ from gpubench.primitives.scan import ExclusiveScan
 from gpubench.problems.sparse_product.contract import Ids
 
 LEAST_USED = 8  # at least 1 in LEAST_USED places must hold a block
-WORTHWHILE = 2**31 - 1  # as the width, selects the default
+WORTHWHILE = 2**31 - 1  # the value of `width` that selects the default width
 ENOUGH_ROWS, SHARE_OF_ROWS = 4096, 3  # Bell and Garland's rule, see EllpackBlocks
 
 
 class EllpackBlocks(BlockRowsProduct):
     """One thread per row, column-major, the diagonal stored separately.
 
-    width: the number of blocks per row stored column by column; the rest are stored row by row. By
-    default, the length of the longest row, as padding takes memory but no traffic. If that leaves
-    over 7/8 of the places empty, the largest width that max(4096, rows / 3) rows, if any, fill.
+    width: the number of blocks per row stored column by column; the rest are stored row by row. The
+    default is the longest row's length, as padding takes memory but no traffic; but with over 7/8
+    of the places empty and 4096 or more rows, the largest width that max(4096, rows / 3) rows fill.
     """
 
     name = "ellpack-blocks"

@@ -15,16 +15,16 @@ from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.problems.sparse_product.contract import Ids
 from gpubench.problems.sparse_product.inputs import MatrixSet
 
-STRETCHES = 9  # contiguous ranges of rows that a block stages: one for each row of cells around it
-PLACES, PLACES_CPU = 2560, 1024  # 3-vectors in shared memory; 40 KB on a GPU
+STRETCHES = 9  # contiguous ranges of matrix rows that a block stages: one per nearby row of cells
+PLACES, PLACES_CPU = 2560, 1024  # 3-vectors in shared memory, on a GPU (40 KB) and on a CPU
 
 
 class EllpackStaged(BlockRowsProduct):
-    """Each thread block first stages vector elements of the cells around its rows in shared memory.
+    """Each thread block first copies (stages) the vector elements of nearby cells to shared memory.
 
-    This requires rows in cell order; otherwise, and for a given matrix, a block stages only the
-    elements of its own rows. Other elements are read from global memory. The layout is as wide as
-    the longest row. Loading an input computes the stretches (ranges of rows) that blocks stage.
+    This requires rows in cell order. In other orders, or if the matrix is given, a block stages
+    only the elements of its own rows. All other elements are read from global memory. The layout is
+    as wide as the longest row. `load` computes the stretches (ranges of rows) that blocks stage.
     """
 
     name = "ellpack-staged"
@@ -44,7 +44,7 @@ class EllpackStaged(BlockRowsProduct):
         self._localise = self._kernel("localise")
 
     def load(self, inputs: MatrixSet) -> None:
-        """Assemble the matrix, then replace staged columns by places in shared memory."""
+        """Assemble the matrix; replace columns of staged elements by places in shared memory."""
         super().load(inputs)
         stretches = stretches_of(inputs, self._staged_places)
         self._stretches = self.device.upload(stretches)
@@ -79,7 +79,7 @@ class EllpackStaged(BlockRowsProduct):
 
 
 def stretches_of(inputs: MatrixSet, places: int) -> NDArray[np.int32]:
-    """Return the stretches of rows that each thread block stages.
+    """Return the stretches of matrix rows that each thread block stages.
 
     places: the maximum total length of the stretches of a block.
     Returns int32, shape (blocks, STRETCHES, 4): first row, length, place in shared memory, 0.
@@ -105,7 +105,7 @@ def _are_in_order(particles: ParticleSet) -> bool:
 def _about_cells(
     particles: ParticleSet, first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Return the first and end matrix rows of the nine rows of cells around each block's cells.
+    """Return the begins and ends, in matrix rows, of the nine rows of cells around each block.
 
     first, last: int64, shape (blocks,), the first and last matrix row of each block.
     """

@@ -11,7 +11,7 @@ from gpubench.primitives.filters import LookbackFilter
 
 
 class FilterLookback(RecordFilter):
-    """Each tile counts the records it keeps, looks back for their place, and writes them."""
+    """Each tile counts its kept records, finds their place by looking back, and writes them."""
 
     name = "filter-lookback"
     summary = "single pass over tiles; each looks back at how many the tiles before it keep"

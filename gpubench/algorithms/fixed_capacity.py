@@ -13,7 +13,7 @@ BLOCK = 256
 
 
 class FixedCapacity(CellList):
-    """Harada's limited buckets: overflow is dropped and counted, and by default is an error."""
+    """Harada's limited buckets: excess particles are dropped and counted, by default an error."""
 
     name = "fixed-capacity"
     loses = "lost"
@@ -21,7 +21,7 @@ class FixedCapacity(CellList):
     source = "Harada, Koshizuka and Kawaguchi 2007; rozen2008, section 1"
     forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("atomic addition for the slot")}
     defaults: ClassVar[Mapping[str, int]] = {"capacity": 4, "allow_overflow": 0}
-    # Some cases put all particles in one cell; a correct answer then counts the lost particles.
+    # Some cases put all particles in one cell: a correct answer loses some, and counts them.
     conformance_parameters: ClassVar[Mapping[str, int]] = {"allow_overflow": 1}
 
     def prepare(self) -> None:
@@ -56,6 +56,6 @@ class FixedCapacity(CellList):
         return {"lost": int(self.device.download(self._lost)[0])}
 
     def traffic_bytes(self) -> int:
-        # A particle reads its cell, adds to a count (8 bytes), writes a slot; counts are filled.
+        # Clear the counts; each particle reads its cell, adds to a count (8 bytes), writes a slot.
         kept = self.particles - int(self.device.download(self._lost)[0])
         return 12 * self.particles + 4 * kept + 4 * self.grid.count

@@ -16,7 +16,7 @@ from gpubench.problems.cells.contract import CellList, HashedCells
 from gpubench.problems.particles.inputs import ParticleSet
 
 BLOCK = 256
-BLOCKS_PER_UNIT = 8  # for the kernel that finds the lowest cell coordinates
+BLOCKS_PER_UNIT = 8  # per multiprocessor, in the kernel that finds the lowest cell coordinates
 
 
 class HashGrid(CellList):
@@ -96,7 +96,7 @@ class HashGrid(CellList):
         self._hash(blocks, BLOCK, positions, self.packed_grid, self._corner, self.cell_of, n)
 
     def build(self, cell_of: Any, positions: Any) -> None:
-        """Sort particles by bucket.
+        """Sort particles by bucket, and find the bounds of each bucket.
 
         cell_of: int32, shape (particles,), the bucket of each particle.
         positions: float32, shape (particles, 4).

@@ -1,4 +1,4 @@
-"""Neighbours within a cutoff, from a hash table: visits each bucket of 27 cells once."""
+"""Neighbours within a cutoff, from a hash table: visits each distinct bucket of 27 cells once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpubench.problems.particles.contract import ParticleAlgorithm
 from gpubench.problems.particles.inputs import ParticleSet
 
 BLOCK = 128
-COUNT, FILL, CANDIDATES = range(3)  # WORK in kernels/hash_query.cu
+COUNT, FILL, CANDIDATES = range(3)  # the values of WORK in kernels/hash_query.cu
 
 
 class HashQuery(ParticleAlgorithm):
@@ -60,7 +60,7 @@ class HashQuery(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return no task, since cells are given; the answer is counts or lists."""
+        """Return None as the task, as cells are given, and the answer's kind: `count` or `list`."""
         return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:
@@ -97,9 +97,9 @@ class HashQuery(ParticleAlgorithm):
         return Neighbours(self._counts, self._offsets, self._neighbours)
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return the number of pairs, each counted from both sides, and the cost of finding them.
+        """Return the number of pairs, each counted from both sides, and the candidates per pair.
 
-        candidates_per_neighbour: particles tested for each neighbour found.
+        candidates_per_neighbour: the mean number of particles tested for each neighbour found.
         """
         found = int(self.device.download(self._counts).sum(dtype=np.int64))
         candidates = self.device.empty(self.particles, "int32")

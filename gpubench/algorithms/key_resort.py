@@ -20,8 +20,8 @@ BLOCK = 256
 class KeyResort(KeySort):
     """Extracts the changed keys, sorts them alone, and merges them with the rest.
 
-    As in particle updates, the old keys are part of the input. Memory for the changed keys is
-    allocated when an input is loaded.
+    As in particle updates, the old keys are part of the input. The sort of the changed keys
+    allocates its memory when an input is loaded, since their number depends on the input.
     """
 
     name = "key-resort"
@@ -60,7 +60,7 @@ class KeyResort(KeySort):
     def load(self, inputs: KeySet) -> None:
         """Upload the new and the old keys, and prepare the sort of the changed keys."""
         super().load(inputs)
-        assert inputs.before is not None  # the constructor refuses inputs without it
+        assert inputs.before is not None  # the constructor refuses inputs without old keys
         self._before = self.device.upload(inputs.before)
         changed = inputs.keys.view(self._word) != inputs.before.view(self._word)
         moves = int(np.count_nonzero(changed))

@@ -17,7 +17,7 @@ SLACK = 2.0**-19  # times the largest coordinate: bounds the float32 error of tr
 
 
 class LbvhCollision(MeshCollision):
-    """Each triangle of the second mesh traverses a tree over the first mesh independently.
+    """Each triangle of the second mesh independently traverses a tree over the first mesh.
 
     capacity: maximum number of triangle pairs with overlapping boxes; 0 for eight times the
         triangles of both meshes, but at least 2^14.
@@ -55,7 +55,7 @@ class LbvhCollision(MeshCollision):
         }
 
     def load(self, inputs: MeshPair) -> None:
-        """Upload triangles and pose; build the tree if the form takes it as given."""
+        """Upload triangles and pose; in the form `given-tree`, also build the tree."""
         meshes = inputs.first, inputs.second
         self._triangles = [self.device.upload(mesh.reshape(-1, 9)) for mesh in meshes]
         self.device.write(self._pose, inputs.pose)
@@ -75,7 +75,7 @@ class LbvhCollision(MeshCollision):
         self._tree.launch(self._boxes, self._low, self._edge)
 
     def launch(self) -> None:
-        """Find the pairs of the loaded meshes."""
+        """Find the intersecting pairs of triangles of the loaded meshes."""
         if self.form == "built-tree":
             self._build()
         for count in (self._count, self._found):

@@ -17,9 +17,9 @@ from gpubench.problems.subdivision.contract import Subdivided, Subdivision
 from gpubench.problems.subdivision.inputs import LoopMesh
 
 BLOCK = 128
-PLANES, BYTES = 12, 192  # float4s per triangle with its neighbourhood, and their bytes
+PLANES, BYTES = 12, 192  # float4s, and bytes, per triangle with its neighbourhood
 TESTS = {"uniform": 0, "by-screen": 1, "by-bend": 2}
-# by-screen with stream filters instead of the scans that number kept and finished triangles.
+# `by-screen` with a stream filter in place of the scan that numbers split and finished triangles.
 FILTERED = {f"by-screen-{name}": how for name, how in FILTERS.items()}
 TESTS |= dict.fromkeys(FILTERED, TESTS["by-screen"])
 NEAR = 1e-3  # smaller depths, and negative ones behind the camera, are clamped to this
@@ -37,8 +37,8 @@ class LoopSubdivision(Subdivision):
     the same triangles, in different orders.
 
     pixels: for `by-screen`, an edge shorter than this on the screen is finished; with 0, none is.
-    bend_percent: for `by-bend`, an edge PQ between triangles PQR and QPS is finished if |R + S - P
-        - Q| is less than this percentage of |PQ|.
+    bend_percent: for `by-bend`, an edge PQ between triangles PQR and QPS is finished if
+        |R + S - P - Q| is less than this percentage of |PQ|.
     capacity: maximum number of triangles on a level and in the answer; 0 for as many as `uniform`
         makes, which suffices for any adaptive mesh.
     """
@@ -65,7 +65,7 @@ class LoopSubdivision(Subdivision):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task, named after the criterion for finished edges whatever the filter."""
+        """Return the criterion for finished edges as the task, without the name of a filter."""
         return ("by-screen" if form in FILTERED else form), None
 
     def prepare(self) -> None:
@@ -124,7 +124,7 @@ class LoopSubdivision(Subdivision):
         self._kept, self._rest = (Stream(half, self.allocate(1, "int32")) for half in (kept, rest))
 
     def load(self, inputs: LoopMesh) -> None:
-        """Upload the triangles with their neighbourhood, and the camera."""
+        """Upload the triangles with their neighbourhoods, and the camera."""
         self._mesh = self.device.upload(inputs.triangles)
         self.device.write(self._view, inputs.view)
 
@@ -166,7 +166,7 @@ class LoopSubdivision(Subdivision):
     def _adaptive_steps(
         self, source: Any, target: Any, size: int, room: int, level: int
     ) -> list[Step]:
-        """Return the steps of a level: classify triangles, number both halves, split, and count."""
+        """Return the steps of a level: classify, number (or filter), split and count triangles."""
         grid, counts = (self.device.blocks(size, BLOCK), BLOCK), self._counts
         is_last = level + 1 == self.depth
         plane, next_plane = np.int64(size), np.int64(room)
@@ -212,7 +212,7 @@ class LoopSubdivision(Subdivision):
 
     def outcome(self) -> dict[str, int | float | str]:
         _, triangles, lost = self.device.download(self._counts).tolist()
-        return {"triangles": triangles, "lost": lost}
+        return {"triangles": triangles, "lost": lost, "memory_mb": self.workspace_bytes / 1e6}
 
     def traffic_bytes(self) -> int | None:
         """Return the bytes of reading each level and writing the next; None for adaptive forms."""

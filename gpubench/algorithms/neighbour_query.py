@@ -19,9 +19,9 @@ from gpubench.problems.particles.inputs import ParticleSet
 class NeighbourQuery(ParticleAlgorithm):
     """Count or list the particles strictly nearer than the cutoff.
 
-    The cutoff is the shortest cell edge. The cell list is built when an input is loaded and is
-    not timed: by `atomic-list` for the linked forms, by `counting-sort` with reordered positions
-    for the sorted ones. Lists are CSR (count, scan, fill) and never truncated: `load` counts the
+    The cutoff is the shortest cell edge. Loading an input, which is not timed, builds the cell list
+    by `atomic-list` for the linked forms, and by `counting-sort` with reordered positions for the
+    sorted forms. Neighbour lists are CSR (count, scan, fill) and never truncated: `load` counts the
     pairs and allocates memory for them.
     """
 
@@ -56,7 +56,7 @@ class NeighbourQuery(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return no task, since cells are given; the answer is counts or lists."""
+        """Return None as the task, as cells are given, and the answer's kind: `count` or `list`."""
         return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:

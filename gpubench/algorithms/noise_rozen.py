@@ -45,8 +45,8 @@ class NoiseRozen(DrawnNoise):
         """Return the periods of the recurrence on this device.
 
         tail: the number of draws from r = 0, the paper's start, until a cycle begins. cycle: the
-        length of that cycle. cycle_mean: the mean of its noise, scaled as in `moments`. cycles: the
-        number of cycles from any first value. longest_cycle: the length of the longest cycle.
+        length of that cycle. cycle_mean: the mean noise over it, scaled as in `moments`.
+        cycles: the number of distinct cycles. longest_cycle: the length of the longest.
         in_longest: the fraction of first values that lead to the longest cycle.
         """
         draws = self.device.empty(FRACTIONS, "float32")

@@ -16,7 +16,7 @@ from gpubench.problems.collision.inputs import MeshPair
 
 BLOCK = 128
 FEWEST_PLACES = 2**14
-MOST_UNFILTERED = 24  # maximum levels without a filter, as each doubles the stream
+MOST_UNFILTERED = 24  # maximum number of levels without a filter: each doubles the stream
 SLACK = 2.0**-19  # times the largest coordinate: bounds the float32 error of transforming boxes
 UNFILTERED = "no-filter"
 
@@ -26,12 +26,12 @@ Step = tuple[int, str, Callable[[], None]]  # level, name, function that queues 
 class ObbCollision(MeshCollision):
     """Each level tests, filters, partitions and expands pairs; the form selects the filter.
 
-    The length of the stream stays on the device: nothing is read back between levels. `load`
-    traverses once, level by level, and rounds the lengths it found up to powers of two, for which
-    launches are sized; pairs beyond that are counted as lost.
+    The number of pairs on a level stays on the device: a launch reads nothing back. `load` runs one
+    traversal that reads these numbers back, and rounds them up to powers of two, for which launches
+    are sized; a launch counts pairs beyond that as lost.
 
-    capacity: maximum number of pairs on a level, of leaf pairs, and in the answer; 0 for four times
-        the triangles of both meshes, but at least 2^14.
+    capacity: maximum number of pairs on a level, of leaf pairs, and of pairs in the answer; 0 for
+        four times the triangles of both meshes, but at least 2^14.
     """
 
     name = "obb-collision"
@@ -71,7 +71,7 @@ class ObbCollision(MeshCollision):
                 self._stream(self._room) for _ in range(4)
             )
             self._all_leaves = self.allocate((self._room, 2), "int32")
-        # For each level and one more: number of pairs, leaf pairs of earlier levels, capacity.
+        # For each level, and one more: its pairs, the leaf pairs of earlier levels, its capacity.
         self._lengths, self._before, self._bounds = (
             self.allocate(self.levels + 2, "int32") for _ in range(3)
         )
@@ -100,7 +100,7 @@ class ObbCollision(MeshCollision):
         return Stream(self.allocate((places, 2), "int32"), self.allocate(1, "int32"))
 
     def load(self, inputs: MeshPair) -> None:
-        """Upload triangles, trees and pose, and measure the stream's length on each level."""
+        """Upload triangles, trees and pose; with a filter, count the pairs on each level."""
         upload, trees = self.device.upload, inputs.trees
         if (levels := inputs.made_for["levels"]) > self.levels:
             raise UserError(f"made for trees of {self.levels} levels together, not {levels}")
@@ -113,7 +113,7 @@ class ObbCollision(MeshCollision):
             self._follow()
 
     def _follow(self) -> None:
-        """Traverse once, reading back the lengths, and set the capacity of each level."""
+        """Traverse once, reading back the number of pairs, and set the capacity of each level."""
         download = self.device.download
         self._begin()
         most: list[int] = []
@@ -129,7 +129,7 @@ class ObbCollision(MeshCollision):
         self.device.write(self._bounds, bounds)
 
     def launch(self) -> None:
-        """Find the pairs of the loaded meshes."""
+        """Find the intersecting pairs of triangles of the loaded meshes."""
         self._begin()
         if self.form == UNFILTERED:
             self._launch_unfiltered()
@@ -139,7 +139,7 @@ class ObbCollision(MeshCollision):
         self._finish(len(self._most))
 
     def level_steps(self) -> list[Step]:
-        """Return the steps of a launch with a filter; the last steps test triangles."""
+        """Return the steps of a launch, of which the last test triangles; none without a filter."""
         return [] if self.form == UNFILTERED else [(0, "begin", self._begin), *self._steps()]
 
     def _steps(self) -> list[Step]:

@@ -56,7 +56,7 @@ class RadixGrid(CellList):
 
     def traffic_bytes(self) -> int:
         # One histogram pass over the keys; 16 bytes per pair and 8-bit digit; read keys, write
-        # starts; 36 bytes more to read the index and copy the position.
+        # starts; to reorder, 36 bytes more per particle: read the index, copy the position.
         digits = -(-self._bits // 8)
         bounds = 4 + 36 * self._reorders
         return (4 + 16 * digits + bounds) * self.particles + 4 * self.grid.count

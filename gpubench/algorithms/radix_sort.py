@@ -14,7 +14,7 @@ from gpubench.problems.key_sort.contract import KeySort
 class RadixSort(KeySort):
     """Sorts by the significant bits, least significant digit first.
 
-    16-byte values move only once: indices are sorted instead, and values gathered at the end.
+    Values of 16 bytes move only once: their indices are sorted, and the values gathered at the end.
     """
 
     name = "radix-sort"

@@ -21,9 +21,9 @@ MOST_SORTED = 2048  # maximum sigma: the sort keys of a window must fit in share
 class SlicedEll(BlockRowsProduct):
     """Slices of 32 rows; each slice is as wide as its longest row.
 
-    sigma: the size, a power of two, of windows in which rows are sorted by length, longest first;
-    with 32, a slice, sorting saves no padding. Sorted rows fill whole memory sectors and end
-    together, but access the vector less locally.
+    sigma: the size, a power of two, of windows in which rows are sorted by length, longest first.
+    With 32, a window is one slice, so sorting saves no padding. In a sorted slice, threads read
+    whole memory sectors and end together; but larger windows access the vector less locally.
     """
 
     name = "sliced-ell"

@@ -24,7 +24,7 @@ def command(
     The process is killed when the thread that starts it ends. It searches for imports as any
     Python process does (PYTHONPATH, installed packages), except for this package, see `is_ours`.
 
-    is_ours: True to use this copy of the package, False to use the one that its Python finds.
+    is_ours: True to use this copy of the package, False to use the one that `python` finds.
     """
     package = str(Path(__file__).parents[2]) if is_ours else ""
     return [python, "-P", __file__, str(os.getpid()), package, module, *arguments]

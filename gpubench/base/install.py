@@ -8,7 +8,7 @@ from gpubench.base.errors import UserError
 
 # `gpubench` on the package index is another project.
 DISTRIBUTION = "gpubench-particles"
-# The modules that commands import from each extra.
+# For each extra, the modules that commands import from it.
 MODULES = {
     "report": ("altair", "jinja2", "vl_convert"),
     "simulation": ("gsd", "matplotlib", "PIL"),
@@ -23,7 +23,7 @@ def hint(extra: str) -> str:
 def require(extra: str, what: str) -> None:
     """Raise a one-line UserError if a module of an extra is missing.
 
-    extra: a key of MODULES. what: the command that needs it, e.g. "gpubench report".
+    extra: a key of MODULES. what: the command that needs the extra, e.g. "gpubench report".
     """
     if missing := [name for name in MODULES[extra] if find_spec(name) is None]:
         raise UserError(f"{what} needs {', '.join(missing)}: {hint(extra)}")

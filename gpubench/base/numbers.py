@@ -58,6 +58,6 @@ def listing(words: Iterable[str]) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a fraction in percent with two digits: 3 %, 0.25 %, 120 %."""
+    """Format a fraction in percent, to two significant digits: 3 %, 0.25 %, 120 %."""
     text = digits(100 * share, 2)
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"

@@ -15,7 +15,7 @@ def kernel_folder() -> Path:
 
 
 def measured_folder() -> Path:
-    """Return the folder of shipped results, with one folder per machine; it may be missing.
+    """Return the folder of shipped results, which may not exist. It has a subfolder per machine.
 
     A checkout has results of every study, an installed wheel only those that `choose` needs.
     """
@@ -32,7 +32,7 @@ def repository() -> Path | None:
 def cache_folder() -> Path:
     """Return (and make) the package's folder in the user's cache folder.
 
-    Raises UserError if none is writable.
+    Raises UserError if no cache folder is writable.
     """
     folder = usable_cache()
     if folder is None:

@@ -1,8 +1,8 @@
 """Plug-ins: modules from outside the package, with kernels in the same folder.
 
 A module is added by an entry point in the group `gpubench.algorithms`, or by its path in the
-environment variable GPUBENCH_ADD, which child processes inherit. It is imported as if the
-folder of its package were first on Python's path, ahead of other modules of the same name.
+environment variable GPUBENCH_ADD, which child processes inherit. For a path, the folder that
+contains the module (or its outermost package) is put first on Python's path before the import.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Addition:
 
     name: its name in results, taken from the entry point, file or folder.
     modules: the modules to search for algorithms; their kernels are in the same folders.
-    folder: the folder of its sources. is_whole: True if it includes everything below that folder,
-        False if only the files directly in it.
+    folder: the folder of its sources. is_whole: True if everything below `folder` belongs to the
+        addition, False if only the files directly in `folder` do.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Addition:
 
 
 def add(given: Iterable[Path]) -> None:
-    """Add modules by path in this process and its children; call before any look-up.
+    """Add modules by path in this process and its children; call before looking up algorithms.
 
     Raises UserError if a path does not exist.
     """
@@ -88,8 +88,8 @@ def additions() -> tuple[Addition, ...]:
 def moved(repository: Path, checkout: Path) -> str:
     """Return the value of GPUBENCH_ADD for another checkout of a repository.
 
-    Paths inside the repository are replaced by those of the checkout, so that another commit is
-    measured with its own kernels; paths that the checkout lacks are omitted.
+    Paths inside the repository are replaced by those of the checkout, so that the commit there is
+    measured with its own plug-ins; paths that the checkout lacks are omitted.
     """
     root = repository.resolve()
     there: list[Path] = []
@@ -103,7 +103,7 @@ def moved(repository: Path, checkout: Path) -> str:
 def kernel_folders(file: str) -> list[Path]:
     """Return the folders to search for a kernel file and its includes, in order.
 
-    Raises UserError if no folder has it.
+    Raises UserError if no folder has the file.
     """
     package = paths.kernel_folder()
     if (package / file).is_file():
@@ -123,7 +123,7 @@ def _given() -> list[str]:
 
 
 def _new(addition: Addition, found: list[Addition]) -> list[Addition]:
-    """Return a list of the addition without modules found before; empty if no module is left."""
+    """Return a list of one: `addition` without modules that `found` has; empty if none is left."""
     known = {_file(module) for earlier in found for module in earlier.modules}
     modules = tuple(module for module in addition.modules if _file(module) not in known)
     if not modules:

@@ -27,7 +27,7 @@ def each(items: Sequence[Item], work: Callable[[Item], Result]) -> list[Result]:
 
 
 def between(edges: Sequence[int], work: Callable[[int, int], Result]) -> list[Result]:
-    """Call `work` with each pair of successive edges; return the results in order."""
+    """Call `work(begin, end)` for each pair of successive edges; return the results in order."""
     return each([*itertools.pairwise(edges)], lambda part: work(*part))
 
 
@@ -48,7 +48,7 @@ def take(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
 
 
 def put(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
-    """Return an array with result[order] = rows; order is a permutation."""
+    """Return an array with result[order] = rows; `order` is a permutation."""
     moved = rows.copy()
 
     def part(begin: int, end: int) -> None:

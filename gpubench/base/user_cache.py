@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OWN = "gpubench"  # this package's folder inside a cache folder
-ROOM_BYTES = 16 << 20  # free space required; enough for the programs of a long run
+ROOM_BYTES = 16 << 20  # free space required: enough for the compiled code of a long run
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -46,7 +46,7 @@ def usable_cache() -> Path | None:
 
 
 def keep(path: Path, content: bytes) -> bool:
-    """Write a cache file unless it already has this content; report failure on standard error."""
+    """Write a cache file unless it has this content; on failure, report it and return False."""
     if _read(path) == content:
         return True
     if path.is_dir():
@@ -129,8 +129,8 @@ def remembered_arrays(
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays that `make` computes for a key, from the cache if possible.
 
-    group: prefix of the file names; only the latest `most` files with it are kept. A damaged file
-    is rebuilt; without a usable cache, nothing is stored.
+    group: prefix of the file names; only the `most` latest files with this prefix are kept. A
+    damaged file is rebuilt; without a usable cache, nothing is stored.
     """
     import numpy as np  # imported late: the command line imports this module
 

@@ -1,1 +1,1 @@
-"""Recommend an algorithm by interpolating measurements, without any other model or a device."""
+"""Recommend an algorithm by interpolating stored measurements; needs no device."""

@@ -32,7 +32,7 @@ CATEGORIES = ("distribution", "order")  # fields of a setting that a user may be
 
 
 class Near(NamedTuple):
-    """A nearby measured input, and a subject's measurement there: the best's, else the fastest."""
+    """A nearby measured input, and the best's measurement there; without a best, the fastest."""
 
     place: InputPoint
     octaves: float
@@ -43,8 +43,8 @@ class Near(NamedTuple):
 class Change(NamedTuple):
     """A change of the input that makes another subject, the winner, the fastest.
 
-    On a numeric axis, value is a crossover: the winner is fastest `below` it, or above it. On other
-    axes, value is the new word, and is_known whether intervals separate the winner from all others.
+    On a numeric axis, `value` is a crossover; `below`: whether the winner is fastest below it. On
+    others, `value` is the new word; `is_known`: if intervals separate the winner from the rest.
     """
 
     axis: str
@@ -58,10 +58,10 @@ class Change(NamedTuple):
 class Answer:
     """A recommendation, or the reason why there is none.
 
-    files: the evidence. best: the fastest subject by interpolation. margins: those of the other
-    candidates, fastest first. barred: subjects without a right answer nearby that may be faster.
-    reason: why there is no best, or only evidence for another box. command: to measure this input.
-    won: number of nearest inputs on which the best was fastest. changes: None if not searched for.
+    files: the results used. best: the subject whose interpolated time is lowest. margins: one for
+    each other candidate, fastest first. barred: other subjects, which may be faster, and why each
+    is no candidate. reason: why there is no `best`, or that the evidence is for another box.
+    command: measures this input. won: see `_won`. changes: None if not searched for.
     """
 
     question: Question | SortQuestion
@@ -80,7 +80,7 @@ class Answer:
 
     @property
     def tied(self) -> list[Margin]:
-        """The margins whose intervals leave open which subject is faster."""
+        """The margins whose intervals do not show which subject is faster."""
         return [margin for margin in self.margins if not margin.is_known]
 
     @property
@@ -105,8 +105,8 @@ BUILDS = (
 class Chooser:
     """Answers questions about neighbour searches from results of one machine.
 
-    are_default: True to use other runs of the device too, for the spread between runs. Raises
-    UserError if the results are of several machines, or contain no neighbour search.
+    are_default: whether these are the default results; then other runs of the device supply the
+    spread between runs. Raises UserError for several machines, or without neighbour searches.
     """
 
     def __init__(self, found: Sequence[results.Results], are_default: bool = False) -> None:
@@ -147,7 +147,7 @@ class Chooser:
         return [self.known(task, called_from)[1] for task in self._tables[called_from]]
 
     def choose(self, question: Question, with_changes: bool = True) -> Answer:
-        """Answer a question, or decline. with_changes: search for changes, which is slow."""
+        """Answer a question, or decline. with_changes: whether to find `Answer.changes` (slow)."""
         task = question.its_task
         if task not in self._tables[question.called_from]:
             none = f"the task {task} was not measured"
@@ -252,7 +252,7 @@ def _command(asked: InputPoint) -> str:
 
 
 def _won(model: TimeModel, place: InputPoint, best: Variant) -> int:
-    """Count the nearest measured inputs up to the first on which the best was not fastest."""
+    """Count inputs from the nearest outwards, until one on which the best was not fastest."""
     count = 0
     for other, _ in _by_distance(place, model.places):
         times = {subject: of[other].ms for subject, of in model.right.items() if other in of}
@@ -264,7 +264,7 @@ def _won(model: TimeModel, place: InputPoint, best: Variant) -> int:
 
 
 def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> list[Near]:
-    """Return the nearest inputs with a right answer: of the given subject, else of any subject."""
+    """Return the nearest inputs with a right answer of `subject` or, if it is None, of any."""
     subjects = [subject] if subject else model.subjects
     right = {p for each in subjects for p in model.right[each]}
     found = []
@@ -276,14 +276,14 @@ def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> li
 
 
 def _by_distance(place: InputPoint, places: Sequence[InputPoint]) -> list[tuple[InputPoint, float]]:
-    """Return the inputs with the same setting and their distances in octaves, nearest first."""
+    """Return the inputs with the setting of `place` and their distances, nearest first."""
     here = [each for each in places if each.setting == place.setting]
     away = [math.dist(each.octaves, place.octaves) for each in here]
     return sorted(zip(here, away, strict=True), key=lambda each: each[1])
 
 
 def _matters(model: TimeModel, barred: Barred, best: TimeEstimate, place: InputPoint) -> bool:
-    """Whether a barred subject might be the best: it has a lower time by its surface, or none."""
+    """Whether a barred subject may be the best: its interpolated time is lower, or unknown."""
     is_known = any(p.setting == place.setting for p in model.right[barred.subject])
     ms = model.ms(matrix([place]), place.setting)[model.subjects.index(barred.subject), 0]
     return not is_known or not ms >= best.ms
@@ -312,7 +312,7 @@ def _changes(model: TimeModel, place: InputPoint, best: Variant) -> Iterator[Cha
 def _crossing(
     model: TimeModel, place: InputPoint, best: Variant, i: int, end: float
 ) -> Iterator[Change]:
-    """Yield the nearest crossover along an axis, as far as there are two or more candidates."""
+    """Yield the nearest crossover along an axis, if any; stop where no second candidate exists."""
     inner, outer = place.octaves[i], end
     for _ in range(ZOOMS):
         at = np.linspace(inner, outer, SCANNED + 1)

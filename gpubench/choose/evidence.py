@@ -100,9 +100,9 @@ class MachineName(NamedTuple):
 class Known(NamedTuple):
     """The measurement of a subject on an input.
 
-    why: status and reason if there is no comparable time. ms: the comparable time. half_width: the
-    longer side of its interval, in logarithms. is_launched: whether ms was not measured, but comes
-    from a comparison of launches from Python. median_ms, low_ms, high_ms: as timed.
+    why: status and reason if there is no comparable time. ms: the comparable time, see `compared`.
+    half_width: the longer side of its interval, in logarithms. is_launched: whether `ms` comes from
+    a comparison of launches from Python, for a graph. median_ms, low_ms, high_ms: as timed.
     """
 
     why: tuple[str, str] | None
@@ -207,8 +207,8 @@ def compared(
 ) -> tuple[list[tuple[Measurement, Timed | None]], str]:
     """Return measurements with their comparable times, and the caller to which the times apply.
 
-    For `graph`, these are device times by `rank`, only of inputs with something timed in a graph.
-    If there are none, they are times of launches from Python, and the caller is `python`.
+    For the caller `graph`, these are device times from `rank`, only on inputs with graph timings.
+    If no input has any, they are times of launches from Python, and the caller is `python`.
     """
     able = [each for each in measured if each.record.mode in MODES[called_from]]
     if called_from == GRAPH:
@@ -227,10 +227,10 @@ def _work(each: Measurement) -> tuple[Hashable, ...]:
 
 
 def tables(measured: Iterable[Measurement], called_from: str) -> dict[str, tuple[Table, str]]:
-    """Return for each task its table (rebuilds count as `update`) and the caller it applies to."""
+    """Return each task's table, and the caller that it applies to; rebuilds count as `update`."""
     of_tasks = grouped(measured, lambda each: _task(each.record))
     found: dict[str, tuple[Table, str]] = {}
-    order = (NOT_MEASURED, *reversed(STATUSES))  # records of later statuses override earlier ones
+    order = (NOT_MEASURED, *reversed(STATUSES))  # a later status overrides an earlier one
     for task in (each for each in TASKS if each in of_tasks):
         times, way = compared(of_tasks[task], called_from)
         table: dict[Variant, dict[InputPoint, Known]] = {}

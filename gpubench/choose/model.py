@@ -16,9 +16,9 @@ from gpubench.evidence.ranking import Variant
 
 APART = 2.0  # distance in octaves added by a difference in one field of the setting
 TESTS, FEWEST_TESTS = 19, 3  # a 20th error is below the largest of 19 with 95 % probability
-FADE = 4  # weights fall to 0 between the TESTS-th distance and (1 + 1 / FADE) times it
+FADE = 4  # weights fall to 0 from the distance of the TESTS-th test to (1 + 1 / FADE) times that
 NEAR = 0.1  # octaves: subjects right on a measured input this near are candidates
-FURTHER = 1.5  # maximum distance of advice from a measurement, in typical distances of inputs
+FURTHER = 1.5  # advice is given up to this far from a measurement, in median spacings of inputs
 NORMAL_95 = 1.96  # standard deviations in the half-width of a 95 % interval
 TAIL, STEPS = 6.0, 400  # limit of the integral over losses, in deviations times sqrt(2); its steps
 
@@ -87,7 +87,7 @@ class Margin(NamedTuple):
 class Risk(NamedTuple):
     """The time a choice may lose, as a fraction of the fastest time; docs/choosing.md has the rule.
 
-    worst: loss if each ratio is at the low end of its interval. Both are infinite if one may be 0.
+    worst: loss at the low ends of the ratios' intervals. Both losses are infinite if an end is 0.
     """
 
     expected: float
@@ -203,7 +203,7 @@ class TimeModel:
         return coefficients, errors
 
     def ms(self, points: Floats, setting: Setting) -> Floats:
-        """Return each subject's time at points of a setting in ms; NaN without a surface."""
+        """Return each subject's time at points of a setting in ms; NaN if it was never right."""
         at = self._coordinates(points, [setting])
         return np.exp(surface.basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
 
@@ -244,7 +244,7 @@ class TimeModel:
         itself = np.eye(len(self.places), dtype=np.bool_)
         errors, reference = self.fit[1], self.subjects.index(self.reference)
         common = np.where(self._is_right[reference], errors[reference], 0.0)
-        # Without a time on an input, a subject still depends on it through the reference's surface.
+        # A subject not timed on an input depends on that input through the reference's surface.
         errors = np.where(self._is_right, errors, common)
         for setting, inputs in self._in.items():
             times = self.times(self._octaves[inputs], setting, itself[inputs])
@@ -255,7 +255,7 @@ class TimeModel:
     def _tests(self) -> dict[Setting, tuple[Integers, Floats]]:
         """By setting, the inputs that test interpolation, and the distance of each to the nearest.
 
-        They are the inputs in the convex hull of the others; if too few, all, overstating errors.
+        The inputs in the convex hull of the others; if too few, all, which overstates errors.
         """
         found = {}
         for setting, inputs in self._in.items():
@@ -269,16 +269,16 @@ class TimeModel:
         return found
 
     def reach(self, setting: Setting) -> float:
-        """Return the maximum distance in octaves from a measurement at which we give advice."""
+        """Return the maximum distance in octaves from a measurement at which advice is given."""
         apart = np.sort(self._tests[setting][1])
-        # Not np.median: it imports numpy.ma, a quarter of the time of a NeighbourList's first call.
+        # np.median would import numpy.ma, a quarter of the time of a NeighbourList's first call.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
     def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float:
         """Return the log error of interpolating one subject's time, or the ratio of two times.
 
-        It is the largest error in the TESTS nearest tests, each times sqrt(d / d_test), where d is
-        the distance to the nearest measurement; 0 on a measured input.
+        It is the largest error in the TESTS nearest tests, each scaled by sqrt(d / d_test): the
+        distances of the point and of the test from a measurement. It is 0 on a measured input.
         """
         right = (self._octaves[self._is_right[s] & self._in[setting]] for s in subjects)
         distance = max(surface.distances(point, own).min(initial=np.inf) for own in right)

@@ -47,7 +47,7 @@ def _promise(answer: Answer, best: TimeEstimate) -> str:
 
 
 def evidence_lines(answer: Answer) -> list[str]:
-    """Return a line for each tied subject, then lines with the evidence for the answer."""
+    """Return the lines below the sentence: the candidates, then the evidence for the answer."""
     lines = []
     if answer.best is not None:
         lines += [f"for {answer.question.words}, on {answer.machine.device}"]

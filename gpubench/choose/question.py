@@ -24,7 +24,7 @@ class Question:
     """A task and its input. per_cell: mean number of particles over all cells of the box.
 
     moved: fraction of the particles that changed cells; for the task `update`, otherwise None.
-        destination: where they moved to; by default `next`, or another that was measured.
+        destination: where they moved to; by default `next` or, if it was not measured, another.
     called_from: `graph`, where device time alone counts, or `python`, where launches count too.
     periodic: the axes along which the box repeats, some of xyz.
     """

@@ -14,19 +14,19 @@ NOTHING = 1e-7  # smaller weights of corners count as 0
 # See `corners`: the height of artificial corners outside the hull; heights added to points that are
 # not preferred; and heights added by index, to choose between several simplices.
 BEYOND, WORSE, LATER = 1e7, 1e-3, 1e-4
-PIVOTS = 200  # limit, far more than needed
+PIVOTS = 200  # limit of the iterations of `corners`, far above what they need
 
 
 def distances(points: Floats, others: Floats) -> Floats:
-    """Return the distance of each point from each of others, shape (points, others)."""
+    """Return the distance of each of `points` from each of `others`, shape (points, others)."""
     found: Floats = np.sqrt(((points[:, None] - others[None]) ** 2).sum(axis=2))
     return found
 
 
 def basis(points: Floats, others: Floats, trended: int) -> Floats:
-    """Return basis functions at points: phi(r) = -r around each of others, and a linear trend.
+    """Return basis functions at points: phi(r) = -r around each of `others`, and a linear trend.
 
-    phi needs no length scale, and does not overshoot as cubic kernels do.
+    phi needs no length scale and, unlike cubic kernels, does not overshoot.
 
     trended: number of leading axes with a slope. Returns shape (points, others + 1 + trended).
     """

@@ -1,4 +1,4 @@
-"""Cross-validation of the advice: hold out an input, and compare the choice with its times."""
+"""Cross-validation: hold out each input, and compare the advice with the times measured there."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Validation(NamedTuple):
     held_out: inputs with advice. beyond: number of inputs at the edge, without advice. favourite:
     the best single choice: the subject with the least mean loss among those right on the largest
     number of held-out inputs. favourite_loss: its loss. gain: mean fraction of the favourite's time
-    that the choice saves, over inputs where the two differ. failures: number of held-out inputs on
-    which the choice has no time. others: number on which the choice was not the favourite.
+    that the choice saves, over inputs where the two differ. failures, others: numbers of held-out
+    inputs on which the choice has no time, and on which it is not the favourite.
     """
 
     task: str

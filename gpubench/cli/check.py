@@ -43,7 +43,7 @@ class OwnParticles:
         return (self.positions, self.box, self.cell_size) != (None, None, None)
 
     def read(self) -> ParticleSet | None:
-        """Read the particles; None without these options; raise UserError if one is missing."""
+        """Return the particles; None if no option is given; raise UserError if one is missing."""
         if self.positions is None:
             if self.are_given:
                 raise UserError(

@@ -54,7 +54,7 @@ def answer(
 
 
 def resolve(device: str | None, given: Sequence[Path], study: str) -> tuple[str | None, str | None]:
-    """Return the GPU's name if it was not measured, else None; and the device whose results to use.
+    """Return the GPU's name if it was not measured, else None; and the device to read results of.
 
     device: a backend, or words from a GPU's name. Raises UserError if several GPUs match.
     """

@@ -92,7 +92,7 @@ def _check_made(
 def _smallest_of_suite(
     make: Callable[..., Algorithm], family: str, results: list[dict[str, Any]]
 ) -> str | None:
-    """Shrink the first input of a suite with a wrong answer; None if there is none."""
+    """Shrink the first input of a suite that had a wrong answer; None if all answers are right."""
     wrong = {result["name"] for result in results if result["status"] == "wrong"}
     for case in cases(family):
         if case.name in wrong:

@@ -19,7 +19,7 @@ def export(
         float, opt("K", "Neighbours of a particle, about: the source is fastest with so many.")
     ] = 16,
 ) -> None:
-    """Write the source of a search, to take into your own code.
+    """Write the source of a search, for use in your own code.
 
     A header for CUDA C++ that needs only the CUDA runtime, an example with
     CMakeLists.txt, and a file for CuPy. Prints their paths.

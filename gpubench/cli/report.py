@@ -34,7 +34,7 @@ def report(
 
 
 def default_results() -> list[Path]:
-    """Return the folder of `gpubench run`, else the checkout's; raise UserError if all empty."""
+    """Return the folder of `gpubench run` or, if it is empty, the folders of the checkout."""
     from gpubench.evidence.files import below
 
     repository = paths.repository()

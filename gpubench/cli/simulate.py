@@ -153,7 +153,7 @@ class _Session:
         steps: int | None,
         resume: Path | None,
     ) -> None:
-        """Raise UserError if it cannot run or write, before anything is written."""
+        """Raise UserError if the simulation cannot run or write; nothing is written yet."""
         from gpubench import registry
         from gpubench.simulate import checkpoint, session, setup
 

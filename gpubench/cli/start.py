@@ -67,8 +67,8 @@ class CtrlC:
 def _joined() -> Ranks | None:
     """Join the ranks that a launcher started; None without a launcher, or if joining fails.
 
-    Done before Ctrl-C is unblocked, since MPI would wait for a rank that it had ended. If joining
-    fails, the commands that need the ranks report the reason.
+    Called while Ctrl-C is blocked: MPI would wait forever for a rank that Ctrl-C had ended. If
+    joining fails, the commands that need the ranks report the reason.
     """
     if launched_size() > 1:
         with suppress(UserError):

@@ -21,7 +21,7 @@ from gpubench.measure.environment import git
 def repository(name: str) -> Path:
     """Return the repository of the current folder; raise UserError where there is none.
 
-    name: the commit that the user wants from it, for the message.
+    name: the commit that the user asked for, as the error message names it.
     """
     found = git(Path.cwd(), "rev-parse", "--show-toplevel")
     if found is None:
@@ -66,7 +66,7 @@ def code_of(root: Path, name: str, commit: str | None) -> Code:
 
 
 def _source_of(root: Path, commit: str) -> Path:
-    """Return a copy of a commit's sources in the user's cache; raise UserError if it is full."""
+    """Return a copy of a commit's sources in the user's cache; raise UserError if writing fails."""
     place = cache_folder() / "compare" / commit[:16]
     source = place / "source"
     if not source.exists():

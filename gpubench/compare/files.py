@@ -23,8 +23,8 @@ NAMED = 3  # maximum number of cells that a message names individually
 FaultKind = Literal["broken", "wrong", "mended"]
 Processes = Sequence[Measurement]  # measurements of one cell, one per process
 
-# Conditions that may change a time: fields of an environment's device and host, by their names in
-# messages, and libraries of each back end. Values unknown to one side are not compared.
+# Conditions that may affect timings: fields of an environment's device and host, by their labels
+# in messages; and libraries, by back end. A value that one side does not know is not compared.
 DEVICE = {
     "device": "name",
     "GPU": "uuid",
@@ -89,7 +89,7 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
 
     paired: the n-th processes of both sides ran together; processes without a partner are ignored.
     Raises UserError if the sides have no cell in common and, unless `force`, if they differ in
-    anything that may change a time; the message names all such differences.
+    anything that may affect timings; the message names all such differences.
     """
     ours, theirs = _cells(base), _cells(head)
     pairs: dict[str, tuple[Processes, Processes]] = {}
@@ -198,7 +198,7 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Compared
 
 
 def _samples_ms(process: Measurement) -> list[float]:
-    """Return all samples; each timing's are scaled to have the median of the measurement."""
+    """Return all samples; those of each timing are scaled to the median of the measurement."""
     pooled = process.record.median_ms or 0.0
     times = [each.record for each in process.timings if isinstance(each.record, Ok)]
     return [ms * (pooled / (t.median_ms or 1.0)) for t in times for ms in t.samples_ms]
@@ -207,8 +207,8 @@ def _samples_ms(process: Measurement) -> list[float]:
 def are_in_turns(base: Sequence[datetime], head: Sequence[datetime]) -> bool:
     """Return whether processes of both sides alternated, given their start times.
 
-    Neither side may ever be two processes ahead of the other (if their numbers differ, scaled to
-    the same total). Starts within one second have no order; a single process does not alternate.
+    Neither side may ever be two processes ahead of the other (if one side has more, both are scaled
+    to the same total). Starts in the same second have no order; a single process cannot alternate.
     """
     ours, theirs = sorted(base), sorted(head)
     counts = len(ours), len(theirs)
@@ -241,7 +241,7 @@ def _code(environment: Mapping[str, Any]) -> str:
 
 
 def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
-    """List in words all differences between the sides that may change a time."""
+    """List in words all differences between the sides that may affect timings."""
     base, head = ([p for both in pairs.values() for p in both[side]] for side in (0, 1))
     ours, theirs = (_conditions(p.results.environment for p in side) for side in (base, head))
     found = [

@@ -19,7 +19,7 @@ DASH = "\N{EN DASH}"
 
 
 def in_words(verdict: str) -> str:
-    """Return the displayed form of a verdict; JSON keeps an older name for one verdict."""
+    """Return a verdict as displayed; JSON and the code keep the older name `cannot tell`."""
     return "inconclusive" if verdict == "cannot tell" else verdict
 
 
@@ -60,7 +60,7 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
-    """Return a row for each cell that is not the same, or for all if `every`; see COLUMNS."""
+    """Return a row for each cell that is not judged `same`, or for all if `every`; see COLUMNS."""
     return [_row(each) for each in _ordered(comparison) if every or each.verdict != "same"]
 
 

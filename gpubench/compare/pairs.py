@@ -1,6 +1,6 @@
 """Measure two codes side by side: pairs of processes whose samples are interleaved.
 
-This process requests one sample at a time from two others, so that both see the same disturbances.
+This process requests one sample at a time from two workers, so both see the same disturbances.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GRACE_S = 60
 
 Variants = dict[tuple[str, int], list[float]]
 
-UNDERSTOOD = (1, PROTOCOL)  # protocols of other commits' workers; `record_of` upgrades records
+UNDERSTOOD = (1, PROTOCOL)  # protocols accepted from workers; `record_of` upgrades old records
 
 
 class Code(NamedTuple):
@@ -73,7 +73,7 @@ class ComparedJob:
     def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> ComparedJob:
         """Return the job of measuring a study, given by name or file.
 
-        Raises UserError for an unknown study, and for a selection of things that it lacks.
+        Raises UserError for an unknown study, or if it lacks something in the selection.
         """
         job = cls(*study_text(study), device, selection)
         job.plan(is_cpu=False)
@@ -142,7 +142,7 @@ class Process:
             raise self._ended() from None
 
     def receive(self) -> dict[str, Any]:
-        """Wait for the answer to the last request; raise UserError if there is none."""
+        """Wait for the answer to the last request; raise UserError for an error, or no answer."""
         try:
             if not self._connection.poll(PATIENCE_S):
                 raise UserError(
@@ -166,7 +166,7 @@ class Process:
         )
 
     def close(self) -> None:
-        """Disconnect, which ends the process; kill it if it does not."""
+        """Disconnect, which ends the worker; kill it if it runs for another GRACE_S seconds."""
         self._connection.close()
         try:
             self._process.wait(timeout=GRACE_S)

@@ -1,4 +1,4 @@
-"""Compare two codes: look at growing numbers of pairs until no cell is undecided.
+"""Compare two codes: look at growing numbers of pairs until no cell is inconclusive.
 
 Cells that are inconclusive at a look are measured in more pairs, up to the next look. All looks at
 all cells share one total risk, so repeated looks do not increase false alarms.
@@ -25,7 +25,7 @@ from gpubench.evidence.pooling import started
 from gpubench.evidence.results import Results
 from gpubench.measure import clock
 
-LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
+LOOKS = (8, 12, 18, 27)  # total pairs of processes measured before each look
 # Seconds to start a pair of processes; seconds per cell and pair (measured: 0.56 s on an H200,
 # 0.75 s on two cores of a CPU).
 START_S, CELL_S = 3.0, 0.6
@@ -60,7 +60,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Literal["broken", "wrong", Verdict]:
-        """The overall verdict: the first of these words that applies to any cell."""
+        """The first of broken, slower, wrong, cannot tell, faster, same that holds for any cell."""
         if self.faults("broken"):
             return "broken"
         if self.counts["slower"]:
@@ -86,8 +86,8 @@ def compare_files(
 ) -> Comparison:
     """Judge results files.
 
-    The machine's calibrations supply missing spreads: between processes and, from calibrations that
-    lasted as long, between whole runs. Raises UserError without results, or if not comparable.
+    The machine's calibrations supply missing spreads: between processes and, if they lasted at
+    least as long as these runs, between runs. Raises UserError if there is nothing to compare.
     """
     ours, theirs = (
         files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
@@ -120,7 +120,7 @@ def compare_codes(
 
     threshold: None for the device's default. seconds: after this time, no further pair is started
     except for the first look. on_begin: called before measuring, with the expected duration.
-    on_pair: called with the numbers of pairs measured and of undecided cells.
+    on_pair: called with the number of pairs measured and the number of inconclusive cells.
     Raises UserError where measuring or comparing is impossible.
     """
     deadline = clock.Deadline(seconds)
@@ -156,7 +156,7 @@ def compare_codes(
 
 
 def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
-    """Count a job's measurements on a device, given as in a results file.
+    """Count a job's measurements on a device, described as in a results file.
 
     As in the worker, graphs replace plain launches, and other back ends are ignored.
     """

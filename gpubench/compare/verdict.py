@@ -65,7 +65,7 @@ class Judgement:
     rests_on: the source of the interval's spread.
     spread_between: standard deviation of log medians between processes, or of log ratios between
         pairs; None if there are too few.
-    reason: why it is inconclusive, else None. key: see ComparedTimes.
+    reason: why the verdict is inconclusive, else None. key: see ComparedTimes.
     """
 
     name: str
@@ -99,7 +99,7 @@ def judge(
         the same at each look. spreads: calibrated standard deviation of log process medians, by
         name of the cell (`spread_of`), used if there are too few processes.
     between_runs: calibrated standard deviation of the log offset of a whole run, by name of the
-        cell, used if the sides did not alternate; without it, they are inconclusive.
+        cell, used if the sides did not alternate; a cell without it is then inconclusive.
     """
     alpha = risk(max(1, len(cells)), confidence, looks)
     return [
@@ -170,7 +170,7 @@ def interval(base: Floats, head: Floats, paired: bool, alpha: float) -> tuple[Fl
 
 
 def _cut(logs: Floats, others: Floats, paired: bool) -> int:
-    """Return the number of a side's values to trim from either end: the same fraction as others."""
+    """Return how many of a side's values to trim at either end: the same fraction on both sides."""
     count, fewer = int(logs.shape[-1]), int(min(logs.shape[-1], others.shape[-1]))
     return trimmed(fewer, paired) * count // fewer
 
@@ -188,8 +188,8 @@ def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
     winsorised = np.clip(ordered, inner[..., :1], inner[..., -1:])
     deviation = np.maximum(winsorised.std(axis=-1, ddof=1), LEAST_DEVIATION)
     variance = deviation**2 * (count - 1) / (kept * (kept - 1))
-    # Yuen uses (values kept - 1) degrees of freedom. At the small risks of many cells, coverage is
-    # then too low: up to twice the risk at 1e-4. Half a degree less per trimmed value corrects it.
+    # Yuen uses (values kept - 1) degrees of freedom, but then intervals miss too often if the risk
+    # is small: up to twice as often at 1e-4. Subtracting cut / 2 corrects that.
     return inner.mean(axis=-1), variance, kept - 1 - cut / 2
 
 
@@ -299,7 +299,7 @@ def _estimate(
     """Return the source of the log ratio's interval, its centre, and its half width.
 
     base, head: logarithms of process medians. spread: calibrated standard deviation between
-    processes, used if there are too few. offset: that of the offset of a whole side.
+    processes, used if there are too few. offset: calibrated deviation of a whole run's offset.
     """
     fewer = min(len(base), len(head))
     quantile = float(norm.isf(alpha / 2))

@@ -46,7 +46,7 @@ class Sampler:
         return {"environment": environment(self._device)}
 
     def plan(self, study: str, text: str, selection: dict[str, Any]) -> dict[str, Any]:
-        """Read a study, without subjects that this package lacks, and count its inputs."""
+        """Read a study, drop subjects that this package lacks, and return its inputs' titles."""
         read = parse_study(study, text)
         known = replace(read, sweeps=tuple(map(_known, read.sweeps)), subjects=())
         self._groups = plan(known, Selection(**selection))
@@ -66,7 +66,7 @@ class Sampler:
         items = [item for item in chosen.items if only is None or key_of(*item) in only]
         self._bench = Bench(chosen, items, self._device)
         for trial in self._bench.trials:
-            # If a graph can hold the launches, plain launches, with gaps, are not compared.
+            # Plain launches have gaps between them: if a graph can hold them, compare only that.
             if {"graph", "hot"} <= {*trial.modes}:
                 trial.modes.remove("hot")
         tasks = self._bench.tasks()

@@ -31,7 +31,7 @@ class Form:
     reorders: whether positions come back in cell order.
     stable: whether a filter keeps records in order.
     halves: 2 if a filter also outputs the null records, separately; otherwise 1.
-    allocates: whether a library allocates memory during a launch; that time is included.
+    allocates: whether a library allocates memory during a launch; times include the allocation.
     """
 
     summary: str
@@ -47,17 +47,17 @@ class Algorithm(ABC):
     """An algorithm constructed for a device, an input size and one of its variants (forms).
 
     Construction allocates and compiles everything. ``launch``, which is timed, only launches: no
-    allocation, no copy, no compilation. Libraries that allocate in each call set `allocates`.
+    allocation, no copy, no compilation. Forms whose library allocates in a launch set `allocates`.
 
     launches: how often ``launch`` repeats the work; times and traffic are per repetition.
     library: name and version of the third-party library, if any.
     answers_once_loaded: whether `load` already produces an answer to check.
     conformance_parameters: overrides of the defaults in the conformance suite, for an algorithm
-        whose defaults cannot solve all of it.
-    variants: parameter sets that need different kernels; `make kernels` compiles all of them.
+        that cannot solve every case of the suite with its defaults.
+    variants: sets of `parameters` that need different kernels; `make kernels` compiles them all.
     needs: axis values that every input must have.
     replaces: for an update, the algorithm that builds the same structure from scratch.
-    loses: if the answer may be incomplete, the key of the number of lost items in `outcome`.
+    loses: the key in `outcome` of the number of missing items, if answers may be incomplete.
     library_part: the part of the work done by the library, e.g. "sort", if the rest is ours.
     """
 
@@ -85,10 +85,10 @@ class Algorithm(ABC):
 
     @classmethod
     def declared(cls, form: str) -> dict[str, str | None]:
-        """Return the fields that describe a variant in results, readable without this class.
+        """Return fields that results store, so that a variant is described without this class.
 
         problem: the problem's name. task: the work of a search, see TASKS. answer: the kind of
-        answer. Only algorithms with equal values of these three are comparable. For the other
+        answer. Only variants with equal values of these three are comparable. For the other
         fields, see `Algorithm`.
         """
         task, answer = cls.task_and_answer(form)
@@ -103,7 +103,7 @@ class Algorithm(ABC):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return a variant's task and kind of answer; None if the problem has only one."""
+        """Return a variant's task and its kind of answer; each None if the problem has only one."""
         return None, None
 
     def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
@@ -114,7 +114,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def load(self, inputs: Any) -> None:
-        """Upload an input of the problem's kind; not timed."""
+        """Upload an input of the kind that the problem takes; not timed."""
 
     @abstractmethod
     def launch(self) -> None:
@@ -130,7 +130,7 @@ class Algorithm(ABC):
 
         Called before each launch whose answer is checked after timing, to prove that this launch
         computes it: an answer that is correct before the launch is rejected. The default fills the
-        arrays of `answer`. An algorithm that derives `answer` from other data on request must
+        arrays of `answer`. An algorithm that derives `answer` from other data when it is read must
         overwrite that data instead, so that `answer` can still be read.
         """
         poison(self.device, *arrays_of(self.answer))
@@ -172,7 +172,7 @@ class Algorithm(ABC):
         return self.device.download(array)
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        """Allocate a device array and add it to this algorithm's memory."""
+        """Allocate a device array and add its size to `workspace_bytes`."""
         array = self.device.empty(shape, dtype)
         self.workspace_bytes += array.nbytes
         return array

@@ -1,4 +1,4 @@
-"""Checks for the arrays of an answer; each returns a description of the first error, or None."""
+"""Checks of arrays in answers; each `check_...` describes the first error, or returns None."""
 
 from __future__ import annotations
 

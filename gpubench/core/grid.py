@@ -86,7 +86,7 @@ class Grid:
         cell_size: float,
         periodic: tuple[bool, bool, bool] = (False, False, False),
     ) -> Grid:
-        """Divide a box into the largest number of cells at least cell_size long along each axis."""
+        """Divide a box into as many cells as possible that are at least `cell_size` long."""
         if not (math.isfinite(cell_size) and cell_size > 0):
             raise UserError(f"the cell size must be positive and finite, not {cell_size}")
         if not all(0 < edge / cell_size < MAX_CELLS for edge in size):
@@ -228,8 +228,8 @@ def edges_of(box: NDArray[np.float64]) -> tuple[float, float, float] | None:
 def hash_buckets(coordinates: NDArray[np.int32], buckets: int) -> NDArray[np.int32]:
     """Return the bucket of each cell, int32, shape (cells,) (silva2012, Algorithm 1).
 
-    coordinates: int32, shape (cells, 3); relative to the lowest ones along each axis if the hash
-    depends on the bounds of the particles.
+    coordinates: int32, shape (cells, 3). For a hash that depends on the bounds of the particles,
+    subtract the lowest coordinate along each axis first.
     """
     products = coordinates.astype(np.uint32) * np.array(HASH_PRIMES, np.uint32)
     hashes: NDArray[np.uint32] = np.bitwise_xor.reduce(products, axis=1)

@@ -61,7 +61,7 @@ def _limits() -> Iterator[int]:
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
             continue
-        # In a container this path may not exist, since its group may be mounted as the root.
+        # In a container this path may not exist: the container's group may be mounted as the root.
         top, name = (
             (GROUPS / "memory", "memory.limit_in_bytes") if controllers else (GROUPS, "memory.max")
         )

@@ -47,8 +47,8 @@ def first_launch(
 ) -> str | None:
     """Load an input, launch once, and check; return None, or a description of the first error.
 
-    An answer that loading already produces is checked before the launch, which starts from it and
-    might never end on a broken linked list. do: called with the load, then the launch, to run them.
+    If loading already produces an answer, it is checked before the launch, which starts from it and
+    might never end on a broken linked list. do: called twice, to run the load, then the launch.
     """
     do = do or (lambda work: work())
     do(partial(algorithm.load, inputs))

@@ -30,7 +30,7 @@ def poison(device: Device, *arrays: Any) -> None:
 
 
 def empty(device: Device, cells: Any) -> None:
-    """Queue fills that empty a cell list: wrong if there are particles, but safe to traverse."""
+    """Queue fills that empty a cell list: safe to traverse, but wrong if there are particles."""
     for array in arrays_of(cells):
         _fill(device, array, cells.empty_byte)
 

@@ -57,7 +57,7 @@ class Problem:
     def samples(self, algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
         """Yield small inputs with parameters that together launch every kernel of a variant.
 
-        For tools that slow down each launch, such as sanitizers. By default, the first `cases`.
+        For tools that slow down each launch, e.g. sanitizers. Without a `suite`: the first `cases`.
         """
         if self.suite is None:
             yield from ((case.make(), {}) for case in self.cases()[:4])
@@ -67,7 +67,7 @@ class Problem:
     def blanks(self, size: int) -> Iterator[Inputs]:
         """Yield inputs of about this size that together compile every kernel.
 
-        Their values are zero if the problem allows that. By default, the first of `cases`.
+        Their values are zero if the problem allows that. Without a `suite`: the first of `cases`.
         """
         if self.suite is None:
             yield from (case.make() for case in self.cases()[:1])

@@ -60,7 +60,7 @@ def axis(
 
 
 def whole(least: int, most: int | None = None) -> dict[str, Any]:
-    """Return the schema of an integer."""
+    """Return the schema of an integer of at least `least` and, if given, at most `most`."""
     found: dict[str, Any] = {"type": "integer", "minimum": least}
     return found if most is None else {**found, "maximum": most}
 
@@ -83,7 +83,7 @@ class Recipe(ABC):
     kind: the name of this kind of input. size_axis: the axis that gives the size of the input.
     named_by: the axis whose presence in a sweep selects this kind.
     derived: fields of records that are not axes.
-    varied, fixed: values in benchmarks of the axes other than the size: several per axis, or one.
+    varied, fixed: values of other axes in benchmarks: several per axis in `varied`, one in `fixed`.
     """
 
     kind: ClassVar[str]

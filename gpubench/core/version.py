@@ -1,6 +1,6 @@
 """The version of the timed code: a hash of exactly the code that affects an algorithm's time.
 
-Included: its class, every definition in the package that it uses directly or indirectly, and the
+Included: the algorithm's class, all definitions in the package that it uses, even indirectly, and
 kernel files named there, with their includes. Excluded: code that describes, checks or reports,
 comments, docstrings, annotations, messages, and names of files and imports; results stay valid
 when these change. The sources are parsed, never imported, so that any commit can be hashed.
@@ -24,7 +24,7 @@ from gpubench.base import paths
 
 EPOCH = 1
 NAMED_IN = ("algorithms", "libraries", "workloads")  # packages whose classes have a `name`
-# Packages and modules that are never timed, here and in older commits.
+# Packages and modules that are never timed, of this commit and of older ones.
 NOT_TIMED = {
     "axes", "base", "cases", "checks", "choose", "cli", "compare", "contract", "contracts", "core",
     "devices", "evidence", "families", "inputs", "measure", "oracle", "physics", "physics_checks",
@@ -259,7 +259,7 @@ def _is_described(target: ast.expr) -> bool:
 
 
 def _top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a module, including branches, except those for type checkers."""
+    """Yield a module's statements, also in `if` and `try`, except those for type checkers."""
     for node in body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             yield from _top_level(node.orelse)

@@ -17,7 +17,7 @@ NEEDS = {
 
 
 def survey() -> list[DeviceReport]:
-    """Return all devices of both backends; unusable ones with the reason."""
+    """Return all devices of both backends, each with the reason if it is unusable."""
     from gpubench.devices import cuda, opencl
 
     return cuda.survey() + opencl.survey()
@@ -50,7 +50,7 @@ def open_device(spec: str = "auto") -> Device:
 
 
 def missing_feature(requires: Collection[str], device: Device) -> str | None:
-    """Return a message about a required feature that the device lacks; None if it has all."""
+    """Return a message about a required feature that the device lacks; None if none is missing."""
     for feature in sorted(set(requires) - device.features):
         return NEEDS.get(feature, f"needs {feature}, which {device.spec} does not offer")
     return None

@@ -20,7 +20,7 @@ Kernel = Callable[..., None]
 class DeviceReport:
     """One device as listed by `gpubench devices`.
 
-    spec: its value for `--device`. reason: why it is unusable, and what to install, else None.
+    spec: its value for `--device`. reason: if unusable, why, and what to install; else None.
     """
 
     spec: str
@@ -93,14 +93,14 @@ class Device(AbstractContextManager["Device"], ABC):
     def status(self, items: int) -> Any:
         """Return an int64 array of flags that kernels write and the host polls.
 
-        Two calls may return the same memory: finish with one before using the other.
+        Two calls may return the same memory: do not use two such arrays at the same time.
         """
         return self.empty(items, np.int64)
 
     def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
         """Return a cheaper way to queue the launches of `work`, or `work` itself.
 
-        work: takes one-dimensional arrays, `arrays` in number; always launches the same kernels.
+        work: takes `arrays` one-dimensional arrays, and always launches the same kernels.
         """
         return work
 
@@ -111,8 +111,8 @@ class Device(AbstractContextManager["Device"], ABC):
     def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
         """Queue a copy of rows, from row `first` on, that fills a host buffer.
 
-        array: contiguous; rows are along its first axis. host: a `host_buffer` or a slice of it, at
-        least one row long. Returns a function that waits for this copy only.
+        array: contiguous; its first axis counts the rows. host: a `host_buffer` or a slice of one,
+        at least one row long. Returns a function that waits for this copy only.
         """
         raise NotImplementedError(f"{self.spec} reads no rows")
 
@@ -128,12 +128,12 @@ class Device(AbstractContextManager["Device"], ABC):
         """Compile a kernel file with -DNAME=value for each constant, and return one kernel.
 
         The file is in kernels/, or in the folder of a plug-in. Compiled code is reused for the same
-        file and constants. The constant SHARED_BYTES is the size of the kernel's SHARED_VECTORS.
+        file and constants. SHARED_BYTES is the size of the array that SHARED_VECTORS declares.
         """
 
     @contextmanager
     def compiled_together(self) -> Iterator[None]:
-        """Return a context in which kernels may compile in parallel; it waits for all on exit."""
+        """Return a context in which kernels may compile in parallel; its exit waits for all."""
         yield
 
     def record(self) -> Any:
@@ -161,7 +161,7 @@ class Device(AbstractContextManager["Device"], ABC):
         return None
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Return the reasons for throttling according to a result of `state`; usually none."""
+        """Return the reasons for throttling in a reading of `state()`; usually none."""
         return ()
 
     def close(self) -> None:

@@ -124,7 +124,7 @@ class CUDAGraph(Graph):
         self._graph, self._stream = graph, stream
 
     def launch(self) -> None:
-        """Queue one replay on the stream it was captured from."""
+        """Queue one replay on the stream from which the graph was captured."""
         self._graph.launch(self._stream)
 
 
@@ -195,7 +195,7 @@ class CUDADevice(Device):
         """Return host memory: page-locked and from CuPy's pool if at least LARGE_BYTES.
 
         The pool avoids page faults, which make writes several times slower. It reuses a block only
-        for the same size, so sizes are rounded up; unused blocks are freed from time to time.
+        for the same size, so sizes are rounded up. After POOLED_BYTES, unused blocks are freed.
         """
         if size < LARGE_BYTES:
             return np.empty(size, np.uint8)
@@ -321,8 +321,8 @@ class CUDADevice(Device):
     def library(self, file: str, **constants: int | str) -> ctypes.CDLL:
         """Compile a kernel file to a shared library of host functions, and load it.
 
-        For code that is only available as host-side templates, such as CUB. Cached in the user's
-        cache folder under a hash of source, constants, compiler version and architecture.
+        For code that is only available as host-side templates, such as CUB. Libraries are kept in
+        the user's cache folder, by a hash of source, constants, compiler version and architecture.
         """
         source = kernel_folders(file)[0] / file
         defines = [f"-D{constant}={value}" for constant, value in sorted(constants.items())]
@@ -431,7 +431,7 @@ class CUDADevice(Device):
         self._open = False
         try:
             self._driver.Context.synchronize()
-            # If a device opened later is still open, the current stream is its own: keep it.
+            # If a device opened later is still open, the current stream belongs to it: keep it.
             if self._cupy.cuda.get_current_stream().ptr == self._cupy_stream.ptr:
                 self._outer_stream.use()
             self._cupy.get_default_memory_pool().free_all_blocks()

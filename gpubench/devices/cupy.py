@@ -31,7 +31,7 @@ BINDINGS = "cupy_backends.cuda"
 MOST_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 STATUS_BYTES = 256  # mapped host memory that kernels write to; see `Device.status`
 
-# NumPy type code to the `struct` format that packs a scalar of that type into 64 bits.
+# For each NumPy type code, the `struct` format that packs a scalar of that type into 64 bits.
 WORDS = {"i": "i4x", "I": "I4x", "f": "f4x", "d": "d", "l": "q", "q": "q", "L": "Q", "Q": "Q"}
 
 _sources = cache(sources_digest)  # sources are read once per process
@@ -48,8 +48,8 @@ def import_cupy(module: str = "cupy") -> Any:
 class CuPyDevice(Device):
     """One NVIDIA GPU, by its number; its arrays are BorrowedArrays.
 
-    allocate: allocates device memory; returns the owner and the address. stream: returns the handle
-    of the caller's current CUDA stream; all work is queued there.
+    allocate: allocates a number of bytes on the device; returns the owner and the address.
+    stream: returns the handle of the caller's current CUDA stream, where all work is queued.
     """
 
     backend = "cuda"
@@ -75,7 +75,7 @@ class CuPyDevice(Device):
         self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], int] = {}
         self.queue: Any = self._driver.launchKernel
         self.noted: list[Noted] | None = None
-        """The launches recorded so far while `replayed` is recording, else None."""
+        """While `replayed` is recording, the launches recorded so far; else None."""
         with self.made_current():
             self._context = self._driver.ctxGetCurrent()
             address = runtime.hostAlloc(STATUS_BYTES, runtime.hostAllocMapped)
@@ -98,7 +98,7 @@ class CuPyDevice(Device):
             self._runtime.setDevice(before)
 
     def _require_live(self) -> None:
-        """Raise Unrecordable during recording: the calling operation is not a launch."""
+        """Raise Unrecordable during a recording; called by operations other than launches."""
         if self.noted is not None:
             raise Unrecordable
 
@@ -228,9 +228,9 @@ class BorrowedArray:
 
 
 class Launch:
-    """A kernel; calling it launches it.
+    """A kernel, as a function that launches it.
 
-    Arguments are packed into a buffer, one 64-bit word each, which the driver copies at a launch.
+    Arguments are packed into a buffer, one 64-bit word each; the driver copies it in each launch.
     The first launch fixes the argument types. Not thread-safe.
     """
 
@@ -239,7 +239,7 @@ class Launch:
         self._pack: Any = None
 
     def packed(self, arguments: Sequence[Any]) -> list[int]:
-        """Pack the arguments of a launch, and return them as words; for types see `Kernel`."""
+        """Pack the arguments of a launch, and return the words; see `Kernel` for their types."""
         if self._pack is None:
             words = [
                 "Q" if type(each) is BorrowedArray else WORDS[np.dtype(type(scalar(each))).char]
@@ -271,8 +271,8 @@ Noted = tuple[Launch, int, int, tuple[Any, ...]]  # a launch, its blocks and thr
 class Replay:
     """Launches recorded once with placeholder arrays (slots), and replayed with real arrays.
 
-    The driver reads each argument through a pointer, so arguments that are the same array share one
-    word: a replay writes one word per slot, and one for each slot length that kernels take.
+    The driver reads each argument through a pointer. So all arguments that are the same array share
+    one word, and a replay writes only one word per slot, and one per slot length that kernels take.
     """
 
     def __init__(

@@ -41,8 +41,8 @@ def _opencl() -> Any:
     """Import PyOpenCL, and make the loader find the CPU runtime installed by pip.
 
     The `.icd` file of intel-opencl-rt does not contain the library's real path. So OCL_ICD_VENDORS,
-    unless set by the user, is set to a folder with a corrected file and copies of the system's
-    files; or to the library itself, if no folder is writable.
+    unless set by the user, is set to a folder with a corrected `.icd` file and copies of those of
+    the system; or to the library itself, if no folder is writable.
     """
     folder = usable_cache()  # sets variables that PyOpenCL reads during its import
     if "OCL_ICD_VENDORS" not in os.environ and (library := _pip_runtime()) is not None:
@@ -60,9 +60,9 @@ def _opencl() -> Any:
 
 
 def _vendors(cache_folder: Path, runtimes: Mapping[str, bytes]) -> Path | None:
-    """Return a folder with these files, made if missing; None if it cannot be written.
+    """Return a folder with the files `runtimes` (name to content); None if it is not writable.
 
-    All processes share it: its name is a hash of its content, and it is never removed.
+    All processes share the folder: its name is a hash of its content, and it is never removed.
     """
     digest = hashlib.sha256(repr(sorted(runtimes.items())).encode()).hexdigest()
     folder = cache_folder / f"opencl-vendors-{digest[:16]}"
@@ -149,7 +149,7 @@ def open_opencl(which: str = "") -> OpenCLDevice:
 
 
 def _why_not_compiled(error: Exception) -> Exception:
-    """Return a CompileError that starts with the compiler's first error, or `error` if none."""
+    """Return a CompileError that starts with the compiler's first error, if any, or `error`."""
     first = re.search(r"^.*\berror:.*$", str(error), re.MULTILINE)
     if first is None:
         return error
@@ -199,7 +199,7 @@ class OpenCLDevice(Device):
         return host
 
     def over(self, host: NDArray[Any]) -> Any:
-        """Return an array that uses host memory and keeps it alive; no copy on a CPU.
+        """Return an array that uses host memory, without a copy on a CPU, and keeps it alive.
 
         host: contiguous, not empty. After kernels have written to it, call `complete`.
         """
@@ -296,7 +296,7 @@ class OpenCLDevice(Device):
 
     @contextmanager
     def memory_errors(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Iterator[None]:
-        """Return a context for one allocation, which raises OutOfMemory if memory is too small."""
+        """Return a context for one allocation, which raises OutOfMemory if the array won't fit."""
         wanted = math.prod((shape,) if isinstance(shape, int) else shape) * np.dtype(dtype).itemsize
         message = (
             f"{wanted / 2**30:.2f} GiB for one array are more than {self.name} gives"

@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 class ProgramCache:
-    """Compiles programs of a context, with a cache until the cache fails repeatedly.
+    """Compiles programs of an OpenCL context; stops using the cache if that fails repeatedly.
 
     PyOpenCL creates a file named `lock` while it uses its cache. If the process is killed, the file
-    remains, and every later process waits for it at each program. So all programs are compiled
-    under a shared flock, which ends with its process: a process that can get the lock exclusively
-    knows that the file is stale.
+    remains, and every later process waits for its removal at each program. So all programs are
+    compiled under a shared flock on another file; the system releases it when a process ends. A
+    process that gets this flock exclusively knows that the file `lock` is stale.
     """
 
     def __init__(self, context: Any) -> None:
@@ -42,9 +42,9 @@ class ProgramCache:
     def build(self, work: Callable[[], T]) -> T:
         """Compile with `work`, and return its result.
 
-        If the cache fails, it is cleared once. If it fails again or other processes use it, report
-        that and continue without a cache. Compiler messages of successful builds are dropped;
-        build errors propagate.
+        The first time that the cache fails, it is cleared. If it fails again, or if other processes
+        use it, the failure is reported and the cache is no longer used. Compiler messages of
+        successful builds are dropped; build errors propagate.
         """
         try:
             with _warnings_of_interest(), self._shared():
@@ -60,7 +60,7 @@ class ProgramCache:
         return self.build(work)
 
     def _begin_anew(self, folder: Path) -> bool:
-        """Clear the cache, unless other processes use it; return whether it is cleared."""
+        """Clear the cache, unless another process is using it; return whether it is cleared."""
         self._is_anew = True
         try:
             if not folder.is_dir():
@@ -77,7 +77,7 @@ class ProgramCache:
 
     @contextmanager
     def _shared(self) -> Iterator[None]:
-        """Hold the shared lock, after removing the stale `lock` file of a dead process."""
+        """Hold the shared flock, after removing the `lock` file if its process is dead."""
         if self._folder is None:
             yield
             return
@@ -96,8 +96,8 @@ class ProgramCache:
 def mend_databases() -> None:
     """Remove damaged databases of PyOpenCL, which would make its import fail.
 
-    PyOpenCL recreates them. If the folder is not writable, its cache is turned off in this process
-    and its children.
+    PyOpenCL recreates them. If the folder is not writable, PyOpenCL's cache is turned off in this
+    process and its children.
     """
     folder = Path(platformdirs.user_cache_dir("pytools", "pytools"))
     try:

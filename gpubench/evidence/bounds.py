@@ -165,7 +165,7 @@ def only_ours(paths: Iterable[Path]) -> list[Path]:
 
 
 def read(path: Path, kind: type[T], title: str) -> T:
-    """Read a JSON file, possibly compressed, as a type; title: what it should be, for messages.
+    """Read a JSON file, possibly compressed, as a type. title: the expected kind, for messages.
 
     Whole numbers may be written as floats. Raises UserError, with one line, if the file is missing,
     unreadable, not JSON or not of the type, or if it contains NaN, a number beyond float64, an
@@ -215,7 +215,7 @@ def write(path: Path, kind: Any, document: object, what: str) -> None:
 
 
 def number_of(text: str) -> float | int:
-    """Parse a JSON number, as an int if it is whole; ValueError beyond NumPy's range."""
+    """Parse a JSON number, as an int if it is whole; ValueError if it is too large or small."""
     number = float(text)
     if math.isinf(number) or 0 < abs(number) < 1e-300:
         raise ValueError(f"the number {text[:24]} is beyond what a float64 can hold")

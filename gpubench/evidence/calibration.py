@@ -24,7 +24,7 @@ class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     """One cell (measurement) in a pair of processes, base and head, that run the same code.
 
     base_ms: median time of base. ratio: head's time over base's, computed as in `compare`.
-    slowed: the same ratio with extra work in head's batches; base's batches take as long.
+    slowed: the same ratio with extra launches in head's batches, see compare.calibrate.INJECTED.
     """
 
     base_ms: Positive
@@ -38,7 +38,7 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
     false_alarms: fraction of comparisons that called the cell slower. cannot_tell: fraction that
         left it inconclusive after the last look.
     slowed: median slow-down due to the extra work.
-    found: fraction of comparisons with the extra work in head's processes that called it slower.
+    found: fraction of comparisons with the extra work in head that called the cell slower.
     smallest: the smallest slow-down (simulated by scaling head's medians) that is found nine times
         in ten; None if no slow-down tried is found that often.
     between: standard deviation of log ratios of pairs. spread: that of log medians of processes.
@@ -129,7 +129,7 @@ def load(path: Path) -> Calibration:
 
 
 def calibrations(machine: str) -> list[Calibration]:
-    """Return a machine's calibrations in the package and in this checkout, oldest first."""
+    """Return a machine's calibrations, those shipped and those in results/local, oldest first."""
     folders = [paths.PACKAGE / "calibration", Path("results/local/calibration")]
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")

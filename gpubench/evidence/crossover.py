@@ -63,7 +63,7 @@ def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing
     """Return the crossovers of two curves, given ratios of first to second, places ascending.
 
     The logarithms of the ratio and of its interval's ends are interpolated linearly between places.
-    A crossover is a zero of the log ratio; where the interval contains 0, it is inconclusive.
+    A crossover is a zero of the log ratio. Where its interval contains 0, neither is known faster.
     """
     value, low, high = ([math.log(end) for end in each] for each in zip(*ratios, strict=True))
     zeros = _zeros(places, value)

@@ -38,11 +38,11 @@ def frame(results: Iterable[Results]) -> pd.DataFrame:
 
     Times are in milliseconds: `median_ms` with the 95 % interval `low_ms` to `high_ms`, pooled over
     `timings` of the newest `version` of the timed code, and widened to cover the time of a later
-    run (see `pooling`). `is_older`: the study has a newer version, with other inputs. `rank` and
+    run (see `pooling`). `is_older`: the study has newer code, timed on other inputs. `rank` and
     `over_best` compare equal work on the same input in the same mode; measurements that are wrong,
-    incomplete (`lost`) or untimed have none. `is_first`: it has rivals, none known to be faster.
+    incomplete (`lost`) or untimed have none. `is_first`: has rivals, none of them known faster.
     `device_rank`, `device_over_best` and `device_is_first` compare device times, of CUDA graphs; an
-    entrant without a graph is placed by its launches relative to those of the fastest. `bound`: the
+    entrant without a graph is placed by its launched time over that of the fastest. `bound`: the
     minimum memory traffic over the time, as a fraction of the copy bandwidth.
     """
     return frame_of(race for each in by_device(results).values() for race in rank(pool(each)))

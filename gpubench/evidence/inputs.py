@@ -171,7 +171,7 @@ def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def kind_of(axes: tuple[str, ...]) -> str | None:
-    """Return the kind that these axes name; if several, the one with all their naming axes."""
+    """Return the kind whose `named_by` is in `axes`; if several, the one that has all of these."""
     given = {*axes}
     named = [k for k in problems.own_kinds().values() if k.named_by in given]
     own = {k.kind: problems.recorded(k).keys() for k in named}

@@ -36,7 +36,7 @@ class Finding(Struct, frozen=True):
     """One quantity that a check measured.
 
     quantity: the quantity and place in words, with its unit unless that is a unit of the fluid.
-    error: its standard error; None for counted or computed values without one.
+    error: the value's standard error; None for counted or computed values without one.
     reference: None where no value is known to compare it with.
     """
 

@@ -34,7 +34,7 @@ COVERED = 0.95
 
 
 # Below this device time, times launched from Python differ by up to 60 % between hosts, above it by
-# 2 % (study again, three H100s, 01da479, 03b39e8). Without a device time, half the launched counts.
+# 2 % (study again, three H100s, 01da479, 03b39e8). Default device time: half the launched time.
 SHORT_MS = 0.1
 
 
@@ -160,7 +160,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Drop measurements of older code, and inputs where that leaves no two algorithms timed."""
+    """Drop measurements of older code, and inputs left with fewer than two timed algorithms."""
     found: set[int] = set()
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
         newest = [each for each in own if not each.is_older]
@@ -171,10 +171,10 @@ def current(measured: Sequence[Measurement]) -> list[Measurement]:
 
 
 class Regimes:
-    """Regimes of timings, and how much (as a logarithm) two timings of equal work differ in each.
+    """Regimes (see `Conditions`), and how much, as a logarithm, times of equal work differ in each.
 
     `spreads` holds the 95 % quantile of the differences; no distribution is assumed. Between runs,
-    all pairs of timings of a measurement count (for the whole machine, only of those timed in the
+    all pairs of a measurement's timings count (for the whole machine, only if it was timed in the
     most runs), as do pairs of studies that timed the same work. Within a run, each timing is paired
     with the next. A regime with fewer than FEWEST_PAIRS pairs has no entry.
     """
@@ -261,7 +261,7 @@ def hashable(value: Any) -> Any:
 
 
 def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
-    """Return the timings of the newest code with the winning status, and the number of others."""
+    """Return the newest code's timings with the first status in STATUSES; the number of others."""
     settled = [timing for timing in timings if not is_waiting(timing.record)] or [timings[-1]]
     last = settled[-1].version  # lacks the library's version if skipped
     newest = next((t.version for t in settled[::-1] if t.version.startswith(f"{last} ")), last)

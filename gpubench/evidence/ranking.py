@@ -1,7 +1,7 @@
 """Rank measurements of equal work, and compute the cost of a single choice over many inputs.
 
 Only complete, right answers of one group (see `declared.EqualWork`) on one input are ranked, in
-each mode and by device time (docs/measuring.md). All not known to be slower share first place.
+each mode and by device time (docs/measuring.md). All that may be the fastest share first place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Variant(NamedTuple):
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
-SIMPLER = 1.05  # gain, in the worst case or on average, that justifies a rule of two choices
+SIMPLER = 1.05  # minimum gain, in the worst case or on average, to prefer a rule of two choices
 MODES = ("graph", "hot", "cold")  # nearest to device time first
 _INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
@@ -206,7 +206,7 @@ def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
 
 
 def _parted(few: Rule, many: Rule, sizes: Sequence[float]) -> Rule | None:
-    """Return the cheapest rule that splits two choices at a size; None if there is only one."""
+    """Return the cheapest rule that splits two choices at a size; None if all sizes are equal."""
     last = np.flatnonzero(np.diff(sizes))  # last input of each size but the largest
     if not len(last):
         return None

@@ -22,7 +22,7 @@ Clock = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
 class Declared(Struct, frozen=True, forbid_unknown_fields=True):
-    """An algorithm's declaration of a variant; see `Algorithm.declared` in core/contracts.py.
+    """An algorithm's declaration of a variant; see `Algorithm.declared` in core/algorithm.py.
 
     problem: the problem it solves; None if not declared. task: the extent of a search. answer: kind
     of answer. replaces: for an update, the full build that it replaces. loses: name of the outcome

@@ -1,1 +1,1 @@
-"""Adapters for searches and sorts of third-party libraries, one per file."""
+"""Adapters for third-party libraries: searches, sorts, sparse products and mesh collision."""

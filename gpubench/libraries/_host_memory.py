@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-FORGET_PEAK = "5"  # resets the peak that Linux reports
+FORGET_PEAK = "5"  # written to CLEAR, it resets the peak that Linux reports
 
 
 def peak_of(work: Callable[[], object]) -> int | None:
     """Call `work` once; return the increase of peak resident memory in bytes.
 
-    None if unavailable: this needs Linux and permission to reset the peak. Memory that `work`
-    reuses from earlier calls is not counted, so free it first.
+    Returns None if unavailable: it needs Linux, and permission to reset the peak. Memory that
+    `work` reuses from earlier calls is not counted, so free such memory first.
     """
     _trim()
     try:
@@ -28,7 +28,7 @@ def peak_of(work: Callable[[], object]) -> int | None:
 
 
 def _trim() -> None:
-    """Give memory that is freed, but cached by the C library, back to the operating system."""
+    """Give freed memory, which the C library may cache, back to the operating system."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc
         trim(0)

@@ -1,4 +1,4 @@
-"""Base of the adapters; libraries are optional and imported on construction of an algorithm."""
+"""Base of the adapters. Libraries are optional, and imported when an algorithm is constructed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpubench.problems.neighbours.contract import NeighbourSearch
 
 
 class LibrarySearch(NeighbourSearch):
-    """A search by a library; `neighbours` copies its answer to the host."""
+    """A search by a library; `neighbours` copies the library's answer to the host."""
 
     def download(self, array: Any) -> NDArray[Any]:
         return np.asarray(array)

@@ -1,4 +1,4 @@
-"""Bases of cell lists built with a library's sort, searches over them, and key sorts."""
+"""Base classes for a library's sort: cell lists, searches over these cell lists, key sorts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LibrarySort(CellList):
 
     @abstractmethod
     def sort(self, cell_of: Any) -> None:
-        """Sort the cell ids, at least one, and find the start of each cell."""
+        """Sort the cell ids (there is at least one), and find the start of each cell."""
 
     @abstractmethod
     def measured(self, cell_of: Any) -> int:
@@ -59,7 +59,7 @@ class LibrarySort(CellList):
 
 
 class LibraryKeySort(KeySort):
-    """Keys sorted by a library that allocates memory; its answer is copied to our arrays."""
+    """Keys sorted by a library that allocates memory; the answer is copied to our arrays."""
 
     forms: ClassVar[Mapping[str, Form]] = {"sort": Form("stable", CUDA, allocates=True)}
     equal_zeros = True
@@ -101,7 +101,7 @@ class LibrarySortSearch(SortedSearch):
         self.library = self._cells.library
 
     def peak_bytes(self) -> int | None:
-        """Return the size of our arrays plus the library's peak memory."""
+        """Return the size of our arrays plus the library's peak memory, or None if unknown."""
         cells = self._cells.peak_bytes()
         return cells and self.workspace_bytes - self._cells.workspace_bytes + cells
 

@@ -1,4 +1,4 @@
-"""Helpers for libraries with fixed-width neighbour rows or with lists of pairs."""
+"""Helpers for libraries that return fixed-width rows of neighbours, or lists of pairs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def neighbour_counts(device: Device, grid: Grid, inputs: ParticleSet) -> NDArray
 
 
 def rows_of_pairs(particles: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> Neighbours:
-    """Return pairs (i, j), in any order, as a CSR list with row i."""
+    """Return pairs (i, j), given in any order, as a CSR list: j is in row i."""
     counts = np.bincount(i, minlength=particles).astype(np.int32)
     offsets = _offsets(counts)
     return Neighbours(counts, offsets, j[np.argsort(i, kind="stable")].astype(np.int32))

@@ -45,7 +45,7 @@ class Warp:
         return host.copy() if self.is_host else self._ours.upload(host)
 
     def view(self, array: Any, dtype: Any) -> Any:
-        """Return a Warp view, without a copy, of one of our arrays, which must outlive it.
+        """Return a Warp view of one of our arrays, without a copy; the array must outlive it.
 
         dtype: a Warp type; with a vector type, each row of the array is one item.
         """

@@ -29,8 +29,8 @@ class _Stream:
 class CudaComputeSort(LibrarySort):
     """CUB's radix sort of (cell id, particle), over the bits that cell ids use.
 
-    Then our kernel from radix-grid finds the cell starts. The sorter is built once, with our own
-    arrays and scratch memory, so that a launch allocates nothing.
+    Then a kernel of our `radix-grid` finds the cell starts. The library's sorter is built once,
+    with our own arrays and scratch memory, so that a launch allocates nothing.
     """
 
     name = "cuda-compute-sort"

@@ -16,13 +16,13 @@ from gpubench.libraries._library_sort import CUDA
 from gpubench.problems.sparse_product.contract import Product
 from gpubench.problems.sparse_product.inputs import MatrixSet
 
-# CUSPARSE_SPMV_CSR_ALG2, for variants that end in alg2; the others use the default, CSR_ALG1.
+# CUSPARSE_SPMV_CSR_ALG2, for forms that end in `alg2`; the others use the default, CSR_ALG1.
 DETERMINISTIC = 3
 MOST_SCALARS = 2**31 - 1  # addressable by int32 indices
 
 
 class CusparseCsr(CsrProduct):
-    """`cusparseSpMV` with three scalars per block, the diagonal first in each row.
+    """`cusparseSpMV` with three scalars per block; the diagonal block comes first in each row.
 
     The matrix is scalar because cuSPARSE supports only square blocks. Columns within a row are in
     the order of the neighbour list, as in our layouts. Matrix, descriptors and buffer are created
@@ -70,7 +70,7 @@ class CusparseCsr(CsrProduct):
         )  # fmt: skip
         self.workspace_bytes -= self.columns.nbytes + self.blocks.nbytes
         del self.columns, self.blocks
-        # Repeated columns may give more entries than rows x columns, which cuSPARSE rejects: widen.
+        # With repeated columns, entries may exceed rows x columns; cuSPARSE rejects that: widen.
         wide = max(3 * self.rows, -(-entries // self.rows))
         self._matrix = self._sparse.csr_matrix((scalars, columns, start), shape=(self.rows, wide))
         self._result = self._values.ravel()
@@ -114,5 +114,5 @@ class CusparseCsr(CsrProduct):
         return Product(self._values)
 
     def traffic_bytes(self) -> int:
-        # Scalars with their column indices, row starts, and both vectors.
+        # Scalars with their column indices, row starts, the vector read, the vector written.
         return 8 * 3 * (self.places + self.rows) + 4 * self.rows + (12 + 4) * self.rows

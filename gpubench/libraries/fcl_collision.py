@@ -19,7 +19,7 @@ MOST_CONTACTS = 2**31 - 1
 
 
 class FclCollision(HostWork, MeshCollision):
-    """`fcl.collide` of two models on one core: all triangle pairs, without contact points.
+    """`fcl.collide` of two models on one core: all intersecting triangles, no contact points.
 
     The OBBRSS trees are built when the input is loaded. python-fcl returns the contacts as a Python
     list; converting it to arrays is not timed.
@@ -38,7 +38,7 @@ class FclCollision(HostWork, MeshCollision):
         self._result: Any = None
 
     def load(self, inputs: MeshPair) -> None:
-        """Build both models."""
+        """Build the models of both meshes, with their trees."""
         fcl, pose = self._fcl, inputs.pose.astype(np.float64)
         places = fcl.Transform(), fcl.Transform(pose[:, :3], pose[:, 3])
         self._objects = [

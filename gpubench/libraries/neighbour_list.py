@@ -27,8 +27,8 @@ class NeighbourListCall(LibrarySearch):
     """A full call of `NeighbourList`, from the user's array of positions to the result arrays.
 
     Each variant names a kind of array: NumPy with float64 (as for vesin and SciPy), CuPy or PyTorch
-    with float32. `kept` variants have a capacity and reuse the arrays of an earlier result, so that
-    a graph can capture them; the others allocate arrays and wait for the result.
+    with float32. `kept` variants have a capacity and reuse the arrays of an earlier result, so a
+    graph can capture their launches; the others allocate arrays and wait for the result.
     """
 
     name = "neighbour-list"
@@ -144,7 +144,7 @@ class NeighbourListCall(LibrarySearch):
         return super().no_graph
 
     def peak_bytes(self) -> int | None:
-        """Return the peak growth of host memory in a launch, or the growth of the GPU's pools."""
+        """Return the peak growth of host memory in a launch; on a GPU, the memory pools' growth."""
         if not self._on_host:
             return self._pool
         self._found = self._counts = None

@@ -17,9 +17,9 @@ from gpubench.problems.key_sort.inputs import KeySet
 
 
 class NumpySort(HostWork, KeySort):
-    """`numpy.sort` for keys without values; otherwise `numpy.argsort` and two gathers. One core.
+    """`numpy.sort` for keys alone; otherwise `numpy.argsort` and two gathers. Uses one core.
 
-    `argsort` gets keys of at most 16 significant bits as uint16, to use NumPy's radix sort.
+    `argsort` gets keys of at most 16 significant bits as uint16, which NumPy sorts by radix.
     """
 
     name = "numpy-sort"
@@ -75,7 +75,7 @@ class NumpySort(HostWork, KeySort):
 
 
 class PandasSort(NumpySort):
-    """`DataFrame.sort_values` of a data frame with the columns key and value."""
+    """`DataFrame.sort_values` of a data frame with the columns `key` and `value`."""
 
     name = "pandas-sort"
     summary = "pandas.DataFrame.sort_values, stable, on the host"

@@ -20,7 +20,7 @@ ROUND = 16  # the library rounds its estimates of row lengths up to multiples of
 
 
 class NvalchemiCellList(LibrarySearch):
-    """`nvalchemiops.torch.neighbors.cell_list` in float32; matrix rows fit the longest list.
+    """`nvalchemiops.torch.neighbors.cell_list` in float32; a matrix row fits the longest list.
 
     The library assumes that the box starts at the origin, so positions are shifted beforehand. It
     also returns the periodic image of each neighbour, which is part of the timing.
@@ -144,7 +144,7 @@ class NvalchemiCellList(LibrarySearch):
             if self.form != "list-pairs":
                 return rows_of_matrix(self._torch.torch, second, first)
             first, second = first.cpu().numpy(), second.cpu().numpy()
-        # The library sorts pairs by their first particle, and returns row offsets as well.
+        # The library sorts pairs by their first particle; `second` holds the row offsets.
         offsets = second.astype(np.int64)
         return Neighbours(np.diff(second), offsets, np.ascontiguousarray(first[1]))
 
@@ -153,7 +153,7 @@ class NvalchemiCellList(LibrarySearch):
             return
         with self._torch.on_stream():
             if self._keeps:
-                # Particles per cell, cell starts, and particles in cell order.
+                # The last three: particles per cell, cell starts, and particles in cell order.
                 for array in self._cells[-3:]:
                     array.zero_()
             if self._found is not None:

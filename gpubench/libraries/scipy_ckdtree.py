@@ -115,7 +115,7 @@ class ScipyCKDTree(HostSearch):
 
 
 def both_sides(pairs: Ints) -> Ints:
-    """Add the reverse (j, i) of each pair (i, j); pairs: shape (pairs, 2)."""
+    """Return the pairs (i, j), shape (pairs, 2), followed by their reverses (j, i)."""
     return np.concatenate((pairs, pairs[:, ::-1]))
 
 

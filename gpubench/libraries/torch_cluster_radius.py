@@ -20,7 +20,7 @@ from gpubench.problems.particles.inputs import ParticleSet
 class TorchClusterRadius(LibrarySearch):
     """`torch_cluster.radius_graph`, which tests all pairs on a GPU.
 
-    Its limit on neighbours per particle, 32 by default, is set to the maximum, counted beforehand.
+    Its limit on neighbours per particle, 32 by default, is set to the maximum, counted in advance.
     """
 
     name = "torch-cluster-radius"

@@ -59,7 +59,7 @@ class TorchSortSearch(LibrarySortSearch):
 
 
 class TorchKeySort(LibraryKeySort):
-    """`torch.sort` of keys; values are gathered with the indices that it always returns."""
+    """`torch.sort` of keys; values are gathered by the indices that `torch.sort` returns."""
 
     name = "torch-key-sort"
     summary = "torch.sort of keys; values by torch.index_select"
@@ -73,7 +73,7 @@ class TorchKeySort(LibraryKeySort):
         self._indices = self.allocate(self.size, "int64")
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the keys, and create views of all arrays, which would take host time in `sort`."""
+        """Upload the keys, and create all views here: doing so in `sort` would be timed."""
         super().load(inputs)
         arrays: list[Any] = [self.keys, self.sorted_keys, self._indices]
         if self.values is not None:

@@ -65,7 +65,7 @@ class Vesin(HostSearch):
         if self.particles == 0:  # vesin's GPU code rejects empty input
             self._pairs = self._arrays.empty((0, 2), np.uint64)
             return
-        # vesin's box has no origin; it does not matter, as images are shifted by whole edges.
+        # vesin's box has no origin; none is needed, as images are shifted by whole edges.
         with capacity(self._room):
             (self._pairs,) = self._search.compute(
                 self._points, self._box, self._periodic, quantities="P", copy=False

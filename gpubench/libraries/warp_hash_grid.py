@@ -21,9 +21,9 @@ from gpubench.problems.particles.inputs import ParticleSet
 class WarpHashGrid(LibrarySearch):
     """`wp.HashGrid`: a radix sort of the points by hashed cell.
 
-    The grid has as many cells as ours, each as wide as the cutoff. Warp sorts by all 32 bits of the
-    cell number. As in Warp's examples, kernels process particles in cell order, and skip the
-    particle itself and candidates beyond the cutoff.
+    The hash grid has as many cells as our grid, each as wide as the cutoff. Warp sorts by all 32
+    bits of the cell number. As in Warp's examples, our kernels process particles in cell order, and
+    skip the particle itself and candidates beyond the cutoff.
     """
 
     name = "warp-hash-grid"

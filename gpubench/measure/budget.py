@@ -1,6 +1,6 @@
 """Sampling modes and budgets of a study: how samples are taken, and how many.
 
-Separate from `sampling`, so that reading a study imports no statistics.
+This module is apart from `sampling`, so that reading a study imports no statistics.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ class Budget:
     """When to stop sampling a task.
 
     seconds_per_task: device time, including the lead-in that makes each sample cold or hot.
-    min_samples: always taken, even if this takes longer. At least 6 are needed for a full 95 %
-        confidence interval of the median.
+    min_samples: always taken, even if that exceeds `seconds_per_task`. At least 6 are needed for a
+        full 95 % confidence interval of the median.
     max_samples: never exceeded.
-    relative_half_width: stop when the half width of an interval is at most this fraction of its
-        centre: of the interval of the ratio to the fastest task or, if not compared, of the median.
-    max_batch: maximum number of calls of the work in a sample; a cycle of all inputs may exceed it.
+    relative_half_width: stop when the confidence interval of the ratio to the fastest task (without
+        a comparison: of the median) has a half width of at most this fraction of its centre.
+    max_batch: maximum number of calls in a sample; one call of each of the works may exceed it.
     most_over_fastest: a task slower than the fastest of its comparison by more than this factor
         is left out, if `min_samples` of it would far exceed `seconds_per_task`.
     """

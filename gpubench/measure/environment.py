@@ -28,7 +28,7 @@ MIB = 1 << 20
 REPEATS = 11
 EMPTY_SAMPLES = 25
 
-# Libraries that can affect times, each with its possible distribution names in order of preference.
+# Libraries that can affect timings; for each, its possible distribution names, preferred first.
 LIBRARIES = {
     "numpy": ("numpy",),
     "scipy": ("scipy",),
@@ -73,7 +73,7 @@ def conditions(device: Device) -> dict[str, Any]:
 
 
 def _added() -> dict[str, Any]:
-    """Return the plug-ins and the commit of each; an empty dictionary if there are none."""
+    """Return the plug-ins, and the commit of each; an empty dictionary without plug-ins."""
     additions = plugins.additions()
     if not additions:
         return {}
@@ -86,7 +86,7 @@ def _added() -> dict[str, Any]:
 
 
 def _code_of(files: Sequence[Path]) -> tuple[str | None, bool | None]:
-    """Return the commit of the repository that contains files, and whether they differ from it.
+    """Return the commit of the repository that contains `files`, and whether they differ from it.
 
     None for both if the files are not in git.
     """
@@ -99,7 +99,7 @@ def _code_of(files: Sequence[Path]) -> tuple[str | None, bool | None]:
 
 
 def machine(device_name: str, is_cpu: bool) -> str:
-    """Return the short name of a machine: the GPU's, or `cpu-` and the host processor's.
+    """Return a short name for a machine: the GPU's name, or `cpu-` and the processor's name.
 
     Lower-case letters, digits, dashes; used as a folder name.
     """
@@ -107,7 +107,7 @@ def machine(device_name: str, is_cpu: bool) -> str:
 
 
 def code_hash() -> str:
-    """Return the SHA-256 over the sources of the package and the kernels, 16 hex digits.
+    """Return the first 16 hex digits of a SHA-256 over the sources of package and kernels.
 
     Includes plug-ins. A checkout and the wheel built from it have the same hash.
     """
@@ -167,7 +167,7 @@ def _host() -> dict[str, Any]:
 
 
 def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's name from the operating system, or from Python."""
+    """Return the processor's name from the operating system; if unavailable, from Python."""
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
     found = re.search(r"^model name\s*:\s*(\S.*?)\s*$", text, re.MULTILINE)
     return found[1] if found else platform.processor() or platform.machine() or "unknown"
@@ -202,7 +202,7 @@ def _version(distributions: tuple[str, ...]) -> str | None:
 
 
 def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
-    """Return the commit, and whether the sources differ from it; None for unknown values.
+    """Return the commit, and whether the sources differ from it; None for each if unknown.
 
     Only sources count: results and reports in the tree do not make it dirty. For sources without
     their git history, e.g. on an offline machine, set the commit in GPUBENCH_COMMIT.
@@ -215,7 +215,7 @@ def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
 
 
 def git(repository: Path, *arguments: str) -> str | None:
-    """Return the output of a git command, or None without git or if it fails."""
+    """Return the output of a git command; None if it fails or git is not installed."""
     try:
         done = subprocess.run(
             ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=True
@@ -228,7 +228,7 @@ def git(repository: Path, *arguments: str) -> str | None:
 def _sources(
     package: Path, kernels: Path, additions: tuple[plugins.Addition, ...]
 ) -> Iterator[tuple[str, Path]]:
-    """Yield each source file with its name in a checkout."""
+    """Yield the name in a checkout, and the path, of each source file."""
     # In a wheel, kernels and results are inside the package; in a checkout, they are beside it.
     apart = (kernels, paths.measured_folder())
     for folder, prefix in ((package, "gpubench"), (kernels, "kernels")):

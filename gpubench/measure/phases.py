@@ -48,7 +48,7 @@ class Phased(Protocol):
     device: Device
 
     def phases(self) -> Sequence[tuple[str, Callable[[], None]]]:
-        """Return the launches of a step in order."""
+        """Return the launches of a step in order, each with its name."""
 
 
 class Painting(Protocol):
@@ -70,7 +70,7 @@ class _Steps:
 
 
 def level_times(algorithm: Algorithm) -> tuple[dict[str, float], list[float]]:
-    """Return the median ms of each kind of step in a launch, and the median ms of each level."""
+    """Return the median ms of each named step of a launch, and the median ms of each level."""
     steps = algorithm.level_steps()
     kinds, levels = (
         phase_times(_Steps(algorithm.device, named), LEVEL_REPEATS) if named else {}
@@ -86,7 +86,7 @@ def level_times(algorithm: Algorithm) -> tuple[dict[str, float], list[float]]:
 
 
 def phase_times(workload: Phased, repeats: int) -> dict[str, PhaseTime]:
-    """Time the phases of `repeats` steps; return them in the order of their first appearance.
+    """Time the phases of `repeats` steps; return their times in order of first appearance.
 
     Times of launches with the same name are added within a step. So that no phase waits for the
     host, all work is queued before any event is read: fills that keep the device busy, one untimed
@@ -115,7 +115,7 @@ def picture_time(workload: Painting, repeats: int) -> PhaseTime:
 
 
 def _keep_busy(workload: Phased, steps: int) -> None:
-    """Queue fills that take longer than the host needs to queue the steps."""
+    """Queue fills of memory that take longer than the host needs to queue the steps."""
     device = workload.device
     _queue_step(workload)  # lazy initialization happens here
     device.synchronize()

@@ -27,7 +27,7 @@ LINE_AFTER_SHARE = 0.25  # pause between lines, as a fraction of the time so far
 
 
 class RateColumn(ProgressColumn):
-    """A column with the rate of progress per second, empty until known."""
+    """A column with the rate of progress per second; empty until the rate is known."""
 
     def __init__(self, unit: str) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class ProgressBar:
         return f"{task.description}: {task.completed:g} of {task.total:g} done"
 
     def show(self) -> None:
-        """Draw the bar from now on."""
+        """Start drawing the bar."""
         self._progress.start()
 
     def hide(self) -> None:
@@ -85,9 +85,9 @@ def progress(
 ) -> Iterator[ProgressBar]:
     """Show a progress bar with the time left, while the body of the `with` runs.
 
-    After two seconds it is drawn on standard error (or `console`), if that is a terminal. If not, a
-    line is printed after ten seconds, and further lines at growing intervals. With --quiet nothing
-    is printed.
+    After two seconds the bar is drawn on standard error (or `console`), if that is a terminal. If
+    not, a line is printed after ten seconds, and further lines at growing intervals. With --quiet
+    nothing is printed.
 
     total: number of steps; the body calls `advance` on the yielded bar.
     done: number of steps that are already done.

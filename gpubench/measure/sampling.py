@@ -26,7 +26,7 @@ Work = Callable[[], None]
 
 SAMPLE_MS = 0.2  # a sample lasts at least this long: about 400 times the resolution of an event
 RESOLUTION_MS = 1e-6  # lower bound on times used as divisors
-BATCH_MARGIN = 1.25  # target batch time / SAMPLE_MS, so that jitter does not go below SAMPLE_MS
+BATCH_MARGIN = 1.25  # target batch time / SAMPLE_MS; despite jitter, batches must last SAMPLE_MS
 WARM_UP_SHARE = 0.1  # fraction of the time budget spent before the first sample
 MIN_SCRATCH_BYTES = 32 << 20  # for devices that do not report their cache size
 BLOCK_MS = 50.0  # device time between readings of clocks and throttling
@@ -40,12 +40,12 @@ class Task:
     label: its display name.
     works: functions that queue the timed launches, and nothing else. They do the same work on
         separate inputs and take turns, so that none finds its own data in the cache.
-    mode: `cold`, caches overwritten before each sample; `hot`, the same kind of work just before;
-        `graph`, like hot, but replayed from a recorded graph without launch gaps.
+    mode: `cold`: caches are overwritten before each sample; `hot`: the same kind of work runs just
+        before it; `graph`: like `hot`, but replayed from a recorded graph without launch gaps.
     launches: number of launches queued by one call of a work; times are per launch.
     compared_with: label of a comparison; tasks with equal labels are compared with each other.
-    grain, extra: a batch has a multiple of `grain` counted calls, and `extra` uncounted ones for
-        each `grain` of them: an artificial slow-down by extra / grain.
+    grain, extra: a batch has a multiple of `grain` counted calls, and for each `grain` of them,
+        `extra` uncounted calls: an artificial slow-down by extra / grain.
     """
 
     label: str
@@ -118,11 +118,11 @@ def take_samples(
     warmed up. Then each round takes one sample of every unfinished task, in random order from
     `seed`. A task finishes when it has `max_samples`; or when it has `min_samples` and either its
     time is spent or the interval of its ratio to the fastest task of its comparison is narrow
-    enough. The fastest task continues until all others have finished. For a task without a
-    comparison, the interval is that of its own median.
+    enough. That fastest task continues until all others of the comparison have finished. For a task
+    that is compared with no other, the interval is that of its own median.
 
-    Clocks and throttling are read around each block of rounds; the samples of a throttled block are
-    set aside.
+    Clocks and throttling are read before and after each block of rounds; if the device was
+    throttled, the samples of that block are set aside.
 
     on_progress: called with 1 for each task that finishes.
 
@@ -162,7 +162,7 @@ def take_samples(
 def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
     """Time empty samples in each mode of the device, to measure the overhead of a sample.
 
-    samples: number of samples per mode, each a single launch of nothing.
+    samples: number of samples per mode, each a single call that launches nothing.
     """
     modes: tuple[Mode, ...] = ("cold", "hot")
     if "graphs" in device.features:
@@ -176,7 +176,7 @@ def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
 def scratch_for(device: Device, tasks: Sequence[Task]) -> Any:
     """Allocate the array that is overwritten before a cold sample; None if no task is cold.
 
-    Its size is twice the cache, to evict everything else.
+    The array is twice as large as the cache, to evict everything else.
     """
     if not any(task.mode == "cold" for task in tasks):
         return None
@@ -227,7 +227,7 @@ class Run:
     """The state of a task during sampling, from its warm-up to its last sample.
 
     times_ms: all samples so far; throttled: whether the device was throttled during each.
-    throttled_by: the reasons.
+    throttled_by: the reasons for throttling.
     states: states of the device, before the first block and after each block.
     batch: counted calls of the works in a sample.
     stopped: why sampling stopped; empty while it continues.
@@ -263,7 +263,7 @@ class Run:
         """Whether this task is too slow to be worth sampling; sets `left_out` to the reason."""
         together = (run for run in runs if run.task.compared_with == self.task.compared_with)
         over = self._first_ms / max(min(run._first_ms for run in together), RESOLUTION_MS)
-        # Each sample is preceded by a lead-in launch.
+        # Twice: each sample is preceded by a lead-in launch.
         least_ms = 2 * budget.min_samples * self._first_ms
         is_long = least_ms > TIME_PATIENCE * 1e3 * budget.seconds_per_task
         self.left_out = ""
@@ -278,7 +278,7 @@ class Run:
         # The number of rounds is bounded for work that takes no measurable time.
         for _ in range(budget.max_samples):
             elapsed = self._time_batch()
-            # Cold batches hold one launch: a second would find the caches filled by the first.
+            # A cold batch holds one call: a second one would find the caches filled by the first.
             is_short = self.task.mode != "cold" and elapsed < SAMPLE_MS
             if is_short and self.batch < budget.max_batch:
                 per_launch = max(elapsed, RESOLUTION_MS) / self.batch
@@ -296,7 +296,7 @@ class Run:
         return self._spent_ms - spent_ms
 
     def once_more(self, poison: Work) -> None:
-        """Repeat the timed launches untimed, with the answers overwritten by `poison` just before.
+        """Run the timed launches again, untimed, after `poison` has overwritten the answers.
 
         In mode `graph`, the timed graph itself is replayed, after a lead-in replay. In other modes,
         a whole sample is repeated first, then the answers are overwritten and each work runs once.
@@ -312,7 +312,7 @@ class Run:
             work()
 
     def end_block(self, throttled_by: Sequence[str], state: dict[str, Any] | None) -> None:
-        """Record the device's state after a block; mark its samples if the device was throttled."""
+        """Record the device's state after a block; if throttled, mark the block's samples."""
         self.states.append(state)
         if throttled_by:
             self.throttled_by.update(throttled_by)
@@ -376,7 +376,7 @@ class Run:
         )
 
     def _ratios(self, fastest: Run) -> list[float]:
-        """Return the ratios to another task's samples, for rounds in which both are valid."""
+        """Return the ratios of our samples to those of `fastest`, where both are valid."""
         rounds = zip(
             self.times_ms, self.throttled, fastest.times_ms, fastest.throttled, strict=False
         )
@@ -425,9 +425,9 @@ class Run:
     def _lead_in(self) -> None:
         """Queue untimed work before a sample.
 
-        It puts the caches into the state that the mode requires, whichever task ran before, and
-        keeps the device busy while the host queues the sample, so that the latency of the first
-        launch is not timed.
+        This work puts the caches into the state that the mode requires, whichever task ran before.
+        It also keeps the device busy while the host queues the sample, so that the latency of the
+        first launch is not timed.
         """
         if self.task.mode == "cold":
             self._device.fill(self._scratch, 0xFF)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, kendalltau, theilslopes
 
-# A remark on drift or bimodality requires a probability below CHANCE that the effect is random, and
-# a size of at least WORTH_SAYING, relative to the median.
+# Drift or bimodality is remarked on if chance alone would cause it with a probability below CHANCE,
+# and if its size is at least WORTH_SAYING times the median.
 CHANCE = 1e-3
 WORTH_SAYING = 0.02
 LEAST_HUMP = 0.15  # minimum fraction of the samples in each of two modes
@@ -37,7 +37,7 @@ class Summary:
 
     @property
     def half_width_ms(self) -> float:
-        """The uncertainty of the median: the longer side of its interval."""
+        """The uncertainty of the median: its distance from the farther end of its interval."""
         return max(self.median_ms - self.ci95_low_ms, self.ci95_high_ms - self.median_ms)
 
 
@@ -92,7 +92,7 @@ def _humps(samples: NDArray[np.float64], median: float) -> str:
     below = np.arange(1, count)
     sums = np.cumsum(ordered)
     between = sums[:-1] ** 2 / below + (sums[-1] - sums[:-1]) ** 2 / (count - below)
-    first = 1 + int(np.argmax(between))  # of the upper cluster
+    first = 1 + int(np.argmax(between))  # index of the first sample of the upper cluster
     low, high = float(np.median(ordered[:first])), float(np.median(ordered[first:]))
     quarter = (high - low) / 4
     valley = int(np.sum((ordered > low + quarter) & (ordered < high - quarter)))
@@ -106,7 +106,7 @@ def _humps(samples: NDArray[np.float64], median: float) -> str:
 
 @cache
 def _rank(count: int, confidence: float) -> int:
-    """Return the rank of the interval's bounds, from either end; 0 if no rank is sufficient."""
+    """Return r of `summarise`: the rank of the bounds, from either end; 0 if none suffices."""
     # The number of samples below the true median is binomial with probability 1/2. ppf gives the
     # smallest r with P(below <= r) >= alpha/2, so that P(below <= r - 1) < alpha/2.
     return int(binom.ppf((1 - confidence) / 2, count, 0.5))

@@ -1,4 +1,4 @@
-"""The box of a neighbour list: reading the user's description, and dividing it into cells."""
+"""The box of a neighbour list: reads the user's description, and divides the box into cells."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gpubench.base.errors import UserError
 from gpubench.core.grid import LARGEST_CELL, SMALLEST_CELL, Grid, edges_of
 
 CELLS_PER_PARTICLE = 4  # maximum, since empty cells cost time; if reached, cells become longer
-LEAST_CELLS = 4096  # always allowed, however few the particles
+LEAST_CELLS = 4096  # this many cells are always allowed, even for very few particles
 MOST_ALONG = 2**20  # cells along one axis, limited by float32 resolution
 ROUNDING = 2.0**-22  # relative tolerance when box / cutoff should be a whole number
 LEAST_CUTOFF = 2.0**-62  # the square of a shorter cutoff may be 0 in float32
 MOST_SHOWN = 100  # characters of a user's value quoted in an error message
-COARSE = 1e-3  # fraction of the cutoff; if the rounding bound exceeds it, the user is told
+COARSE = 1e-3  # fraction of the cutoff; if the rounding bound exceeds it, the user is warned
 
 # The layout of `struct Box` in kernels/neighbour_geometry.cu.
 BOX_DTYPE = np.dtype([("low", np.float64, 3), ("size", np.float64, 3), ("periodic", np.float64, 3)])
@@ -30,7 +30,7 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class SearchBox:
-    """An orthogonal box. low: its lower corner. size: its edges. periodic: whether axes repeat."""
+    """An orthogonal box. low: its lower corner. size: its edges. periodic: along which axes."""
 
     low: Triple
     size: Triple
@@ -47,8 +47,8 @@ class SearchBox:
     def why_coarse(self, cutoff: float, skin: float = 0.0) -> str | None:
         """Return a warning, with a remedy, that rounding affects which pairs are listed.
 
-        None if the bound is at most COARSE times the cutoff, or less than the skin: in that case
-        no pair within the cutoff is lost.
+        None if the bound is at most COARSE times the cutoff, or at most the skin, which then keeps
+        every pair within the cutoff.
         """
         bound, (x, y, z) = self.bound(cutoff + skin), self.size
         if bound <= max(COARSE * cutoff, skin):

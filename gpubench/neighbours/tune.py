@@ -37,7 +37,7 @@ SKINS = (0.0, 0.1, 0.2, 0.3, 0.5)  # fractions of the cutoff
 ALL_PAIRS_LIMIT = 2**16  # particles; above it, testing all pairs is slower than any other search
 HOST_LIMIT = 2**17  # particles; above it, searches on the host are slower than any on a GPU
 MOST_OVER_FASTEST = 4.0  # searches slower than the fastest by a larger factor are left out
-DEVICE_SECONDS = 20.0  # sampling time of all searches together
+DEVICE_SECONDS = 20.0  # maximum sampling time of all searches together
 TIMED_SECONDS = 0.5  # maximum sampling time of one search
 # Other time: start-up; construction of each search from cached code; and launching and checking
 # each search, as a multiple of the time that one host thread takes to find all pairs.
@@ -141,9 +141,9 @@ def tune(
     positions: shape (particles, 3), or (frames, particles, 3) for a trajectory; or the path of a
         `.npy`, `.gsd`, `.xyz`, `.extxyz` or `.xyz.gz` file. cutoff, box, low: in the unit of the
         positions.
-    periodic: which axes are periodic; by default those of the file, otherwise none. If any is, the
-        box defaults to the file's, and must agree with it along periodic axes. Otherwise the box
-        defaults to one around the particles. low defaults to the file's corner, or the origin.
+    periodic: which axes are periodic; by default those of the file, otherwise none. If any is,
+        `box` defaults to the file's, and must agree with it along periodic axes. Otherwise `box`
+        defaults to one around the particles. `low` defaults to the file's, or to the origin.
     task: `build`, `count`, `ten-counts` or `list`. budget: per search; default: 20 s in total.
     Each answer is checked against the oracle before and after timing. The results are stored in
     `out` like those of `gpubench run`, under the study `tune`. Raises UserError for invalid
@@ -293,7 +293,7 @@ def _seconds(sweeps: Sequence[Sweep], cutoff: float) -> float:
 def _measured(
     sweeps: Sequence[Sweep], device: Device, out: Path, budget: Budget | None
 ) -> tuple[Path, dict[str, list[Ranked]]]:
-    """Measure all sweeps; return the results file, and the ranking for each named input."""
+    """Measure all sweeps; return the results file, and the rankings by name of the input."""
     (first,), subject = sweeps[0].axes["inputs"], sweeps[0].subjects[0]
     seconds = min(TIMED_SECONDS, DEVICE_SECONDS / sum(len(sweep.subjects) for sweep in sweeps))
     study = replace(

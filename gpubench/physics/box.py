@@ -1,7 +1,7 @@
 """The box of a simulation, and positions in it as 32-bit fractions of its edges.
 
 Fixed-point positions have the same resolution everywhere: they wrap without rounding, and their
-differences are exact minimum images. In a box 100 units long, a float32 position far from the
+differences are exact minimum images. In a box of length 100, a float32 position far from the
 corner would lose seven bits.
 """
 
@@ -56,9 +56,9 @@ class Box:
 
     @property
     def units(self) -> tuple[float, float, float]:
-        """Units along each edge: 2^32 along periodic axes, so that sums wrap by themselves.
+        """Fixed-point units per edge: 2^32 along periodic axes, so that sums wrap by themselves.
 
-        2^31 between walls, so that differences keep their sign.
+        Along other axes 2^31, so that differences keep their sign.
         """
         x, y, z = (2.0**32 if periodic else 2.0**31 for periodic in self.periodic)
         return x, y, z
@@ -80,7 +80,7 @@ class Box:
     def grid(self, cell_size: float, parts: int = 1, *, hashed: bool = False) -> Grid:
         """Divide the box into as many cells of at least cell_size as fit.
 
-        parts: cells are this many times shorter along x, at least cell_size / parts.
+        parts: cells are this many times shorter along x: at least cell_size / parts long.
         hashed: whether cells are hashed, which allows any number of them.
         Raises UserError where fewer than three full cells fit along a periodic edge.
         """
@@ -122,8 +122,8 @@ class Box:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
         length: length of a unit. units: its inverse. edge: cell edge. reach: the range of forces,
-        also the maximum motion in a step. buckets: their number for hashed cells. coarse: steps per
-        edge (kernels/common/coarse.h). coarse_square: above the square of `reach` in such steps.
+        also the maximum motion in a step. mask: `buckets` - 1, for hashed cells. coarse: steps per
+        box edge (kernels/common/coarse.h). coarse_square: upper bound of `reach` squared, in steps.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units

@@ -64,8 +64,8 @@ def spline_slope(r: Floats) -> Floats:
 class Liquid:
     """The coefficients of a step.
 
-    mass: particle mass. viscosity, gravity: as in SPHFluid. wall_distance: how near to a wall a
-    particle may come. compliance: m eps; 0 for none. damping: tau over the time step.
+    mass: particle mass. viscosity, gravity: as in SPHFluid. wall_distance: how near a particle
+    may come to a wall. compliance: m eps; 0 for none. damping: tau over the time step.
     relaxation: Jacobi's factor. warm_start: initial pressures as a fraction of the last ones.
     tolerance: the solver stops below this residual, see `residuals`.
     """
@@ -179,9 +179,9 @@ def viscous(positions: Floats, velocities: Floats, box: Box, liquid: Liquid) -> 
 def within_walls(
     positions: Floats, velocities: Floats, box: Box, liquid: Liquid
 ) -> tuple[Floats, Floats]:
-    """Return velocities that cross no wall within a step, and how they were changed.
+    """Return velocities that cross no wall within a step, and how much each was changed.
 
-    A step moves a particle that is inside a wall outwards by a fraction 4 Y of its depth.
+    In a step, a particle nearer than `wall_distance` moves away by 4 Y times the shortfall.
     """
     cut = velocities.copy()
     h = liquid.time_step

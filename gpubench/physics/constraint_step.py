@@ -48,7 +48,7 @@ def check_constraint_step(
     """Return None where one step leads from `before` to `after`, else the first error.
 
     Compares a region of about motion.SAMPLE particles, or all particles if there are no more. The
-    residual is compared only with all particles.
+    residual is compared only if all particles are.
     """
     compared = _ConstraintStep(before, after, solved, box, liquid)
     problem = compared.wrong_ids() or compared.problem()

@@ -60,8 +60,8 @@ def contact_forces(
 
     positions, velocities: float64 (particles, 3); pairs across a periodic face use the nearest
     image. The forces have the shapes of the positions, and sum to zero.
-    The force is m (K_c (t - r) e + eta (v_j - v_i)) for r < t, without the spring for coincident
-    particles, which define no direction e.
+    The force is m (K_c (t - r) e + eta (v_j - v_i)) at distances r below t = contact.distance,
+    without the spring for coincident particles, which define no direction e.
     """
     from scipy.spatial import cKDTree  # slow to import
 
@@ -87,8 +87,8 @@ def contact_forces(
 def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box: Box) -> Floats:
     """Return the accelerations of particles by the walls of their box, float64 (particles, 3).
 
-    A wall contributes K_s d - K_d (v . n) along its inward normal n if a particle is inside its
-    range by d > epsilon. Axes that are not periodic have walls; see Box.walls.
+    A wall contributes K_s d - K_d (v . n) along its inward normal n if a particle is inside the
+    wall's range by d > epsilon. Axes that are not periodic have walls; see Box.walls.
     """
     accelerations = np.zeros_like(positions)
     for axis in np.flatnonzero(~np.asarray(box.periodic)):

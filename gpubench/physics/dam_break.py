@@ -87,7 +87,7 @@ def front_position(positions: Floats, spacing: float, depth: float) -> float:
 
 
 def late_slope(times: Floats, fronts: Floats) -> Estimate:
-    """Return dZ/dT over LATE; UserError if it contains too few times."""
+    """Return dZ/dT over LATE; raise UserError if LATE contains too few times."""
     chosen = in_window(times, LATE)
     return fit_line(times[chosen], fronts[chosen]).slope
 
@@ -95,8 +95,8 @@ def late_slope(times: Floats, fronts: Floats) -> Estimate:
 def deviations(times: Floats, fronts: Floats) -> dict[str, float]:
     """Return, for each experiment, the (Z - Z_exp) / Z_exp of greatest magnitude, with its sign.
 
-    times: float64 (samples,), rising. Z is interpolated linearly between them; experimental points
-    outside their range are left out, as are experiments with no point left.
+    times: float64 (samples,), rising. Z is interpolated linearly between `times`; experimental
+    points outside their range are left out, as are experiments with no point left.
     """
     found = {}
     for name, experiment in EXPERIMENTS.items():

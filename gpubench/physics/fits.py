@@ -59,7 +59,7 @@ def mean_of_series(samples: Floats, blocks: int = 16) -> Estimate:
 
 
 def in_window(times: Floats, window: tuple[float, float]) -> NDArray[np.bool_]:
-    """Return a mask of the times in a window, ends included; UserError if too few for a fit."""
+    """Return a mask of the times in a window, ends included; UserError if too few to fit."""
     first, last = window
     chosen = (times >= first) & (times <= last)
     if (count := int(chosen.sum())) < LEAST_POINTS:

@@ -78,7 +78,7 @@ def conservative_energy(positions: Floats, species: Integers, box: Box, fluid: F
 def virial(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
     """Return the virial of the conservative forces: the sum of distance times force over pairs.
 
-    It is minus the derivative of `conservative_energy` with respect to ln s when scaled by s.
+    With all lengths scaled by s, it is -dE / d(ln s), where E is `conservative_energy`.
     """
     repulsion = np.asarray(fluid.repulsion)
     total = 0.0

@@ -16,7 +16,7 @@ LEAST_LAYERS = 3
 
 @dataclass(frozen=True)
 class Profile:
-    """Means over horizontal layers of equal thickness, from below.
+    """Means over horizontal layers of equal thickness, from the bottom up.
 
     heights: float64 (layers,), mean z of the particles. pressures: likewise, mean pressure.
     """

@@ -16,8 +16,8 @@ def interface_stress(positions: Floats, species: Integers, box: Box, fluid: Flui
     """Return the conservative part of edge_z (P_zz - (P_xx + P_yy) / 2); P: the pressure tensor.
 
     Its time average is the sum of the tensions of all flat interfaces across z: velocities are
-    isotropic and contribute nothing. It is minus the derivative of the energy with respect to ln s
-    when stretched by s along z at constant volume, divided by the area.
+    isotropic and contribute nothing. The result is minus the derivative of the energy with respect
+    to ln s if the box is stretched by s along z at constant volume, divided by the area.
     """
     repulsion = np.asarray(fluid.repulsion)
     total = 0.0

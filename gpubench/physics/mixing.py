@@ -35,8 +35,8 @@ def heavy_fraction(
 ) -> tuple[Floats, Floats]:
     """Return the mid-heights of layers at least `spacing` thick, and c, the heavy fraction.
 
-    c: float64 (layers,), of the particles in the layer. Layers without particles, possible below
-    the upper wall, are linearly interpolated from their neighbours.
+    c: float64 (layers,), the fraction of a layer's particles that are heavy. Layers without
+    particles, possible below the upper wall, are linearly interpolated from their neighbours.
     """
     layers = max(1, math.floor(box.size[2] / spacing))
     thickness = box.size[2] / layers

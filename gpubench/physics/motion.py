@@ -1,4 +1,4 @@
-"""Shared by the step checks: lookup by id, sampled regions, walls, tolerances."""
+"""Functions shared by the step checks: lookup by id, sampled regions, walls, tolerances."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class RadialDistribution:
 def observed(workload: str, seen: Mapping[str, Any]) -> dict[str, Any]:
     """Return a simulation's observations at one time under their current names.
 
-    Up to version 0.2.0, the temperature of DPD was taken at half steps.
+    Up to version 0.2.0, DPD's `kinetic_temperature` was that at half steps.
     """
     if not workload.startswith("dpd-") or "half_step_temperature" in seen:
         return dict(seen)
@@ -75,7 +75,7 @@ def temperature(
 
 
 def _kinetic_temperature(velocities: Floats, mass: Floats, dimensions: int) -> float:
-    """Return the sum of m v^2 per degree of freedom, excluding the centre of mass."""
+    """Return the sum of m v^2 per degree of freedom, relative to the centre of mass."""
     if len(mass) < 2:
         return math.nan
     thermal = velocities - mass @ velocities / mass.sum()
@@ -91,7 +91,7 @@ def pressure(
     temperature: float,
     dimensions: int = 3,
 ) -> float:
-    """Return rho k T + (sum of r f_C over pairs) / (d V) in d dimensions.
+    """Return rho k T + (sum of r f_C over pairs) / (d V); d: dimensions, f_C: conservative force.
 
     temperature: k T, measured or nominal. Drag and noise add nothing on average (Groot and
     Warren 1997). In a box with walls it is the mean over the box, without the walls' contribution.

@@ -28,8 +28,8 @@ class RigidBody:
 
     centre: centre of mass, (3,). orientation: (4,), see the module. velocity: the centre's, (3,).
     angular_momentum: (3,), about the centre, in the world's frame.
-    mass: total mass. inertia: (3,), principal moments, about the axes of its own frame.
-    offsets: (particles, 3), from the centre to its particles, in its own frame.
+    mass: total mass. inertia: (3,), principal moments, about the axes of the body's frame.
+    offsets: (particles, 3), from the centre to the body's particles, in the body's frame.
     """
 
     centre: Floats
@@ -52,18 +52,18 @@ class RigidBody:
 
     @property
     def angular_velocity(self) -> Floats:
-        """R I^-1 R^T L, in the world's frame, (3,)."""
+        """In the world's frame, (3,): R I^-1 R^T L, with rotation R and angular momentum L."""
         rotation = self.rotation
         velocity: Floats = rotation @ ((self.angular_momentum @ rotation) / self.inertia)
         return velocity
 
     def particle_positions(self) -> Floats:
-        """Return the positions of its particles, (particles, 3)."""
+        """Return the positions of the body's particles, (particles, 3)."""
         positions: Floats = self.centre + self.offsets @ self.rotation.T
         return positions
 
     def particle_velocities(self) -> Floats:
-        """Return the velocities of its particles, (particles, 3)."""
+        """Return the velocities of the body's particles, (particles, 3)."""
         arms = self.offsets @ self.rotation.T
         velocities: Floats = self.velocity + np.cross(self.angular_velocity, arms)
         return velocities

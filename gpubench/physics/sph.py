@@ -73,14 +73,14 @@ def spacing_for(neighbours: float) -> float:
 
 
 def mass_for(spacing: float, kernel: Callable[[Floats], Floats] = poly6) -> float:
-    """Return the mass that gives a lattice of that spacing the rest density."""
+    """Return the particle mass that gives a lattice of this spacing the rest density."""
     return 1 / float(kernel(_lattice(spacing)).sum())
 
 
 def slope_for(spacing: float) -> float:
     """Return m times the factor of the spiky kernel's slope, normalised on a lattice at rest.
 
-    With it, the virial pressure of a lattice at rest agrees with the equation of state.
+    With this factor, the virial pressure of a lattice at rest agrees with the equation of state.
     Normalising by the integral over space gives SPIKY times the mass, a few percent less.
     """
     r = _lattice(spacing)
@@ -104,8 +104,8 @@ class SPHFluid:
     cuts: whether densities below the rest density are raised to it, to avoid negative pressure.
     wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, which here
         gives accelerations.
-    wall_epsilon: the collision accuracy of equation 13: depth within that range at which walls
-        start to push.
+    wall_epsilon: the collision accuracy of equation 13: walls start to push at this depth within
+        `wall_distance`.
     contact_stiffness, contact_damping, contact_distance: k, eta and t_rad of equations 11 and 12,
         divided by a particle's mass.
     """

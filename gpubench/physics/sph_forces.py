@@ -15,7 +15,7 @@ from gpubench.physics.sph import SPHFluid, poly6
 
 
 def densities(positions: Floats, box: Box, fluid: SPHFluid) -> Floats:
-    """Return the density at each particle by equation 4, including itself, uncut.
+    """Return the density at each particle by equation 4, including itself, not cut.
 
     positions: float64 (particles, 3).
     """

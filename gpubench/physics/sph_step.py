@@ -36,9 +36,9 @@ from gpubench.physics.sph_forces import accelerations, densities
 
 # Error of a density: each neighbour's term is rounded to a step; sum and inverse are float32.
 DENSITY_ERROR = 32 * DENSITY_STEP
-# Error of a body particle's position, rotated in float32, over the box's longest edge.
+# Error of a body particle's position, rotated in float32, relative to the box's longest edge.
 ARM_ERROR = 2.0**-21
-# Error of float32 sums over the particles of a body, over the sum of absolute values.
+# Error of float32 sums over the particles of a body, relative to the sum of absolute values.
 SUM_ERROR = 2.0**-18
 
 
@@ -47,7 +47,7 @@ class BodiesStep:
     """The effect of a step on the bodies.
 
     before, after: the bodies. pushes: float32 (all body particles, 4 or 3), the forces of the fluid
-    on them, in units of a fluid particle's mass.
+    on these, in units of a fluid particle's mass.
     """
 
     before: Sequence[RigidBody]
@@ -129,7 +129,7 @@ class _SPHStep(Between):
         return first_problem(parts, lambda part: self._wrong_in(*part))
 
     def _wrong_in(self, near: NDArray[np.intp], inside: NDArray[np.bool_]) -> str | None:
-        """Compare the particles inside; near: rows of these and their surroundings, before."""
+        """Compare a region; near: rows, before the step, in and around it; inside: those in it."""
         places = self.before["places"]
         ids = places[near, 3]
         rows = self.is_at[ids]
@@ -288,7 +288,7 @@ class _SPHStep(Between):
         names: Sequence[str],
         is_symplectic: bool,
     ) -> str | None:
-        """Compare positions with those implied by the accelerations, within their uncertainty."""
+        """Compare positions and velocities with those implied by accelerations with errors."""
         box, time_step = self.box, self.time_step
         for axis in range(3):
             units = box.units[axis] / box.size[axis]

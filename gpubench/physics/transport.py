@@ -60,11 +60,11 @@ class MeanSquareDisplacement:
         self._groups.append(np.asarray([squares[g::GROUPS].mean() for g in range(GROUPS)]))
 
     def diffusion(self, window: tuple[float, float]) -> Estimate:
-        """Return D from the slope 2 d D over a window of times since the first snapshot.
+        """Return D from the slope 2 d D (d axes) over a window of times since the first snapshot.
 
         The window should start once velocities are decorrelated. Displacements at successive times
-        are correlated, those of different particles hardly: so the error is from the slopes of 16
-        groups of particles. A periodic box of edge L slows diffusion down by about 2.84 k T / (6 pi
+        are correlated, but those of different particles hardly are: the error is that of the slopes
+        of 16 groups of particles. A box of edge L slows diffusion down by about 2.84 k T / (6 pi
         viscosity L) (Dünweg and Kremer, J. Chem. Phys. 99, 6983, 1993).
         """
         chosen = in_window(self.times, window)

@@ -27,8 +27,8 @@ class CheckOutcome:
 class Check:
     """A check and its sizes.
 
-    question: the question it answers, in a line.
-    measure: takes the device, and a size as keyword arguments.
+    question: the question that the check answers, in one line.
+    measure: the function; it takes the device, and a size as keyword arguments.
     long: the size for a GPU, with errors below the tolerances.
     quick: the size for a few seconds on a CPU; None if such a short run shows nothing.
     """

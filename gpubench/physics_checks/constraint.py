@@ -44,7 +44,7 @@ REST: Mapping[str, Value] = {
 
 
 def gradient(device: Device, *, particles: int) -> CheckOutcome:
-    """Compare G with finite differences of g, and with its transpose; needs no device."""
+    """Compare G with finite differences of g, and with G's transpose; needs no device."""
     rng = np.random.default_rng(SEED)
     spacing = spacing_for(NEIGHBOURS)
     mass = mass_for(spacing, spline)
@@ -81,7 +81,7 @@ def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
 
 
 def momentum(device: Device, *, particles: int, span: int) -> CheckOutcome:
-    """Stir a column and follow its momentum; along y there are no walls and no gravity.
+    """Stir a column and follow its momentum along y, where there are no walls and no gravity.
 
     Along the other axes, gravity and walls must account for a step's change of momentum; the walls'
     part is computed in float64 from the step's own pressures.
@@ -189,8 +189,8 @@ def dam_break(
 ) -> CheckOutcome:
     """Follow the front of a collapsing column as for SPH; see sph_flows.dam_break.
 
-    late: whether to compare the late speed too. In coarse runs, the late fluid is as thin as a
-    kernel: particles lack neighbours to build up pressure, and move too slowly.
+    late: whether to compare the late speed too. In coarse runs, the late fluid is a layer only
+    one kernel thick: particles lack neighbours to build up pressure, and move too slowly.
     """
     given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}
 
@@ -201,7 +201,7 @@ def dam_break(
 
 
 def _solves(fluid: ConstraintFluid) -> Finding:
-    """Return the iterations per step, with the remaining residual."""
+    """Return the iterations per step, with a note on the largest residual."""
     found = fluid.solves()
     note = (
         f"residual up to {found['largest_residual']:.2g}, {found['unconverged_steps']:.0f} steps"

@@ -1,4 +1,4 @@
-"""A second of a dam break with constraints and with SPH: stable steps, density errors, times.
+"""One second of a dam break by constraints and by SPH: stable steps, density errors, times.
 
 A column one metre wide and two metres high collapses under 9.81 m/s2. SPH runs at several Mach
 numbers M: its density error is proportional to M^2, its step to M. The density error is the excess
@@ -25,10 +25,10 @@ from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import Tank
 from gpubench.workloads.workload import BlowUp, Value
 
-SECOND = math.sqrt(2 * 9.81)  # one second in units of T = t sqrt(2 g / a)
+SECOND = math.sqrt(2 * 9.81)  # T = t sqrt(2 g / a) after one second, with a = 1 m
 LOOKS = 40
 # A step is stable if no particle moves further than a cell, the energy rises by at most a fraction
-# RISE of its initial value, and every solve ends with a residual below BEYOND tolerances.
+# RISE of its initial value, and every solve ends at a residual of at most BEYOND tolerances.
 RISE, BEYOND = 0.01, 10.0
 VISCOSITY = 0.1  # viscosity at Mach 1, for both methods
 CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
@@ -36,7 +36,7 @@ CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
 
 @dataclass
 class SolvedSecond:
-    """A configuration of the simulated second and its results; times in ms, one per pass."""
+    """A configuration of the simulated second, and its results; `times`: ms, one per pass."""
 
     workload: type[Tank]
     mach: float
@@ -51,7 +51,7 @@ class SolvedSecond:
 
     @property
     def ms(self) -> float:
-        """The median time of the second."""
+        """The time in ms to simulate one second: the median of the passes."""
         return statistics.median(self.times)
 
     def make(self, device: Device, particles: int) -> Tank:
@@ -64,7 +64,7 @@ class SolvedSecond:
         return made
 
     def found(self) -> Finding:
-        """Return the time of the second, and its breakdown."""
+        """Return the time to simulate one second, with errors, steps and iterations as a note."""
         iterations = f", {self.iterations:.1f} iterations of a step" if self.iterations else ""
         error = statistics.stdev(self.times) / math.sqrt(len(self.times))
         return Finding(
@@ -84,7 +84,7 @@ def density_errors(tank: Tank) -> Floats:
 
 
 def try_out(run: SolvedSecond, device: Device, particles: int) -> None:
-    """Simulate the second; record density errors and whether the step was stable."""
+    """Simulate one second; record density errors and whether the step was stable."""
     tank = run.make(device, particles)
     means, lowest, first = [], np.inf, 0.0
     for look in range(LOOKS):
@@ -118,7 +118,7 @@ def try_out(run: SolvedSecond, device: Device, particles: int) -> None:
 def stable(
     way: SolvedSecond, steps: Sequence[float], device: Device, particles: int
 ) -> list[SolvedSecond]:
-    """Return runs of a configuration with rising steps, up to the first unstable one, included."""
+    """Return runs with longer and longer steps, up to and including the first unstable one."""
     tried = []
     for step in steps:
         tried.append(SolvedSecond(way.workload, way.mach, step, way.given))
@@ -131,7 +131,7 @@ def stable(
 def time_in_turns(
     runs: Sequence[SolvedSecond], device: Device, particles: int, passes: int
 ) -> None:
-    """Time the second of each run by device events, interleaving the runs in each pass."""
+    """Time the simulated second of each run with device events, all runs in turn in each pass."""
     tanks = [run.make(device, particles) for run in runs]
     starts = [tank.state() for tank in tanks]
     times = [[0.0] * passes for _ in runs]
@@ -149,7 +149,7 @@ def time_in_turns(
 
 
 def gain(run: SolvedSecond, others: Sequence[SolvedSecond]) -> float | None:
-    """Return how many times faster a run is than SPH at its mean error; None beyond SPH's errors.
+    """Return a run's speed-up over SPH at the same mean error; None outside SPH's range of errors.
 
     Errors and times are interpolated between Mach numbers as power laws.
     """
@@ -171,7 +171,7 @@ def solution(
     machs: Sequence[float],
     passes: int,
 ) -> CheckOutcome:
-    """Find the longest stable steps; time the second with them and with shorter ones.
+    """Find the longest stable steps; time one simulated second with these and with shorter ones.
 
     depth: tank depth in column widths. constraint_steps, sph_steps: increasing steps to try.
     """

@@ -29,7 +29,7 @@ AHMAD = "arXiv 1005.5096"
 class GrowthLaw:
     """A growth law and the time window in which it is fitted.
 
-    until: end of the window; None: as long as the box is large enough.
+    until: end of the window; None for as long as the box is large enough.
     counts_from_begin: whether size and time are measured from the start of the window, as after a
         crossover, since domains that formed earlier do not follow the new law.
     """

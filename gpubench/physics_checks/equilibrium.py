@@ -29,7 +29,7 @@ SETTLE = 5.0  # time to relax from random positions
 TIME_STEPS = (0.01, 0.02, 0.04)
 
 BIN = 0.025  # bin width of the radial distribution function
-FAR = 0.5  # width of its last part, where it should be 1
+FAR = 0.5  # width of the last part of this function, which should be 1 there
 PEAK = 0.11  # half-width of the parabolas fitted to its maxima
 CLOSE = 0.25  # only soft particles come closer than this
 
@@ -121,7 +121,7 @@ def structure(
 ) -> CheckOutcome:
     """Measure the pressure and the radial distribution function.
 
-    distributions: the number of snapshots used for the latter, which costs more.
+    distributions: the number of snapshots used for the distribution, which costs more.
     """
     fluid = make(device, DPDStandard, particles, time_step=0.02)
     pass_time(fluid, SETTLE)

@@ -38,7 +38,7 @@ ROOM: Mapping[str, Mapping[str, int]] = {
 }
 SKIN = 0.35
 
-# Workloads and parameters for the comparison of a step with float64.
+# Workloads and parameters for comparing a step with float64.
 STEPS: Sequence[tuple[type[DPD], Mapping[str, Value]]] = (
     (DPDStandard, {}),
     (DPDStandard, {"pair_noise": "rozen2008"}),

@@ -32,7 +32,7 @@ from gpubench.workloads.workload import Snapshot
 SAMPLES = 40
 MIXED = 0.1, 0.6  # heights, as fractions of the box, between which the mixing layer is fitted
 
-# Derivative of p = rho kT + 0.101 a rho^2 (Groot and Warren 1997) for density 3 and a = 25.
+# dp/drho of p = rho kT + 0.101 a rho^2 (Groot and Warren 1997) for density 3, kT = 1 and a = 25.
 STIFFNESS = 1 + 2 * 0.101 * 25 * DENSITY
 WEIGHT = 1.0  # gravity times height: compresses the lower fluid by only a few percent
 FIRST_AMPLITUDE = 0.015  # amplitude of the initial wave, in wavelengths
@@ -151,8 +151,8 @@ def single_mode(
 ) -> CheckOutcome:
     """Measure the growth rate of a single small wave of the interface, in runs of different seeds.
 
-    repulsion: repulsion between the fluids. If greater, it reduces mixing, so that the densities of
-        both sides are better defined.
+    repulsion: repulsion between the fluids. A stronger one reduces mixing, so that the densities
+        of both sides are better defined.
     """
     tension = surface_tension(device, tension_particles, tension_snapshots, repulsion)
     particles = round(DENSITY * depth * wavelength**2)

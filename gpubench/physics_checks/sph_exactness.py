@@ -36,7 +36,7 @@ from gpubench.workloads.workload import BlowUp, Value
 STEP = 1e-4  # step of finite differences, in kernel radii
 COMPRESSION = 0.01
 
-# Workloads and parameters for the comparison of a step with float64.
+# Workloads and parameters for comparing a step with float64.
 STEPS: Sequence[tuple[type[SPH], Mapping[str, Value]]] = (
     (SPHDamBreak, {}),
     (SPHDamBreak, {"pressure": "kept", "viscosity": 0.2}),
@@ -52,7 +52,7 @@ RATIO = 1.5  # ratio of successive time steps that are tried
 
 
 def kernels(device: Device, *, neighbours: float) -> CheckOutcome:
-    """Integrate the smoothing kernels, and compare slopes with differences; needs no device."""
+    """Integrate the kernels; compare slopes with finite differences; needs no device."""
     findings = [
         Finding(
             f"integral of the {name} kernel over space",

@@ -48,7 +48,7 @@ DAM = {"height": 2.0, "length": 16.0, "top": 1.2, "mach": 0.2, "time_step": 0.3}
 DAM_SPAN, DAM_EVERY = 9.3, 0.15  # in units of T
 
 FLOAT = {"mach": 0.2, "viscosity": 0.05, "drop": 0.1, "contact_distance": 1.15}
-SAMPLES = 24  # per axis of a body, to find its immersed fraction
+SAMPLES = 24  # points per axis of a body, to find its immersed fraction
 
 
 def hydrostatics(device: Device, *, particles: int, height: float, span: float) -> CheckOutcome:
@@ -222,7 +222,7 @@ def floating(
 
 
 def _surface(now: Snapshot, pool: SPH, edge: float) -> float:
-    """Return the surface height, measured half a body and two kernel radii away from bodies."""
+    """Return the surface height of fluid at least two kernel radii away from bodies."""
     fluid = now.positions[now.species == 0]
     far = np.ones(len(fluid), bool)
     for body in _bodies(pool):

@@ -72,7 +72,7 @@ def shear_viscosity(device: Device, *, particles: int, span: float) -> CheckOutc
 
 
 def _set_waves_going(fluid: DPD) -> None:
-    """Add a sine and a cosine over z to the velocities along x and y."""
+    """Add a sine and a cosine of z to each particle's velocities along x and y."""
     state = fluid.state()
     phase = wavenumber_along(fluid.box, 2) * fluid.box.to_positions(state["places"])[:, 2]
     for axis in (0, 1):

@@ -1,4 +1,4 @@
-"""Adaptive bitonic sort of (key, index) words, which splits trees or intervals."""
+"""Adaptive bitonic sort of (key, index) words, by splitting trees or intervals."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class AdaptiveMerge(Workspace):
         super().__init__(device)
         self.particles, self._has_trees = items, has_trees
         self._keys = self._allocate(items, "uint64")
-        # Two buffers each, for input and output: the nodes (16 bytes) or keys of a merge, and the
-        # trees (8 bytes) of a launch that splits them.
+        # Two buffers, input and output, for the nodes (16 bytes each) or keys of a merge, and two
+        # for the trees (8 bytes each) of a launch that splits trees.
         self._chunks = device.blocks(items, chunk)
         nodes = items if has_trees else 0
         self._nodes = [self._allocate((nodes, 2), "uint64") for _ in range(2)]
@@ -61,13 +61,13 @@ class AdaptiveMerge(Workspace):
         )
 
     def launch(self, keys: Any) -> Any:
-        """Queue the sort of 32-bit keys; return (key << 32 | index), uint64, shape (items,)."""
+        """Queue the sort of 32-bit keys; return sorted words (key << 32 | index), uint64."""
         self._device.fill(self.comparisons, 0x00)
         return self._sort_by_trees(keys) if self._has_trees else self._sort_by_intervals(keys)
 
     @property
     def traffic_bytes(self) -> int:
-        """The bytes of a launch: read keys (4), move nodes (16) or words (8) per merge, write 8."""
+        """Bytes moved: per item, read 4, move a node (16) or word (8) in each merge, write 8."""
         # Splitting trees touches only a few nodes per chunk, which are left out.
         passes = 2 * len(self._merges()) * (16 if self._has_trees else 8)
         return (4 + passes + 8) * self.particles
@@ -109,11 +109,11 @@ class AdaptiveMerge(Workspace):
         return source
 
     def _merges(self) -> range:
-        """Return log2 of the output size of each round of merges."""
+        """Return, for each round of merges, log2 of the number of keys in each merged run."""
         return range(self._log2_chunk + 1, self._log2_size + 1)
 
     def _splits(self, log2_size: int) -> Iterator[tuple[int, int]]:
-        """For each launch, yield log2 of the size of the trees, and how often it halves them."""
+        """Yield, for each launch, log2 of the size of its trees, and the number of halvings."""
         log2_tree = log2_size
         while log2_tree > self._log2_chunk:
             stages = min(MAX_STAGES, log2_tree - self._log2_chunk)

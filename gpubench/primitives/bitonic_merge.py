@@ -35,12 +35,12 @@ class BitonicMerge:
     def launch(self, keys: Any, items: int | None = None) -> None:
         """Queue the sort of keys, uint64, shape (items,), whose tiles are sorted.
 
-        items: how many of the first keys to sort; all by default.
+        items: if given, only the first `items` keys are sorted.
         """
         n, blocks = self._items if items is None else items, self._device.blocks
         log2_most = (n - 1).bit_length() if n else 0
         for log2_size in range(self._log2_tile + 1, log2_most + 1):
-            # The last merge of each size may be incomplete: its end is past the last key.
+            # The last merge of each size may be incomplete: it may extend past the last key.
             covering = blocks(-(-n // (1 << log2_size)) << (log2_size - 1), BLOCK)
             self._mirrored(covering, BLOCK, keys, log2_size, n)
             for log2_stride in range(log2_size - 2, self._log2_tile - 1, -1):

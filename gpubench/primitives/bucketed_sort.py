@@ -22,7 +22,7 @@ MOST_CELLS_EACH = 8  # maximum cells per particle for which two levels were meas
 
 
 class Tile(NamedTuple):
-    """Launch shape for sorting tiles: `block` threads, each with `items` particles.
+    """Launch shape for sorting tiles: blocks of `block` threads, each with `items` particles.
 
     blocks: resident blocks per multiprocessor.
     """
@@ -38,7 +38,7 @@ class Tile(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """Launch shape for sorting buckets: `block` threads, each with `items` particles.
+    """Launch shape for sorting buckets: blocks of `block` threads, each with `items` particles.
 
     tile: the shape for tiles. blocks: resident blocks per multiprocessor. in_bucket: maximum mean
     number of particles per bucket. width: maximum number of cells per bucket. most_buckets: maximum
@@ -60,22 +60,22 @@ class Shape(NamedTuple):
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: positions, a count per cell, and 32 unused counts."""
+        """Shared memory to sort a bucket: positions, a count per cell, and 32 unused counts."""
         return 16 * self.most + 4 * (self.width + 32)
 
     @property
     def shared_bytes_of_tile(self) -> int:
-        """Shared memory of a block that sorts a tile: positions, and counts per bucket."""
+        """Shared memory to sort a tile: positions, a count per bucket, and one more count."""
         return 16 * self.tile.size + 4 * (self.most_buckets + 1)
 
     @property
     def needed_bytes(self) -> int:
-        """Shared memory that a block of either kind needs, with a sum per thread and a flag."""
+        """Largest shared memory of a block, for a tile or a bucket, with its sums and flag."""
         of_tile = self.shared_bytes_of_tile + 4 * self.tile.block + 4
         return max(self.shared_bytes + 4 * self.block, of_tile)
 
     def buckets_of(self, particles: int, cells: int) -> int:
-        """Return the number of buckets for these particles and cells."""
+        """Return the number of buckets for these numbers of particles and cells."""
         wanted = max(-(-cells // (self.width - 2)), -(-particles // self.in_bucket))
         return max(1, min(wanted, cells))
 
@@ -83,17 +83,17 @@ class Shape(NamedTuple):
 class BucketedSort(Workspace):
     """Sort particles by cell: first into buckets of cells, then within each bucket.
 
-    grid: the cells of the positions.
-    shapes: candidate launch shapes; the constructor takes the first that has enough buckets and
-    fits the device, and raises NotSupported if there is none.
+    grid: the cells to sort by. shapes: candidate launch shapes; the constructor takes the first
+    that allows enough buckets and fits the device, and raises NotSupported if there is none.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all memory allocated here.
     """
 
     # Up to 1.57 million particles, buckets have room for three times the mean. On an H200, 2^20
-    # particles then take 0.044 ms whether they fill the box or 40 % of it; with full buckets, they
-    # take 0.033 ms and 0.13 ms. With more particles, runs become so short that full buckets are
-    # best. The last two shapes, for GPUs with less shared memory per block, were not measured.
+    # particles then take 0.044 ms whether they fill the box or 40 % of it. With buckets that the
+    # mean nearly fills, they take 0.033 ms if they fill the box, but 0.13 ms if they fill 40 % of
+    # it. With more particles, runs become so short that nearly full buckets are best. The last two
+    # shapes, for GPUs with less shared memory per block, were not measured.
     shapes: ClassVar[Sequence[Shape]] = (
         Shape(Tile(512, 8, 2), 512, 9, 2, 1500, 4096, 1049),
         Shape(Tile(512, 8, 2), 512, 9, 2, 4096, 4096, 544),
@@ -171,7 +171,7 @@ class BucketedSort(Workspace):
 
     @classmethod
     def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
-        """Whether two levels are faster, as measured: if the data exceeds half of a GPU's cache."""
+        """Whether two levels are faster: as measured, if the data exceeds half a GPU's cache."""
         shape = cls.shape_of(device, particles, grid)
         if shape is None or grid.count > MOST_CELLS_EACH * particles:
             return False
@@ -190,12 +190,12 @@ class BucketedSort(Workspace):
             self._kernels[name].launch_from(blocks, threads, given)
 
     def large_buckets(self) -> int:
-        """Return the number of buckets of the last launch that exceeded shared memory."""
+        """Return the number of buckets of the last launch that did not fit in shared memory."""
         sizes = np.diff(self._device.download(self._begin))
         return int((sizes > self._shape.most).sum())
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a launch: moving positions twice, run starts, cell starts."""
+        """Return the bytes of a launch: positions moved twice, order, run starts, cell starts."""
         return (32 + 36) * self._particles + 4 * self._tiles * self._entries() + 4 * self._cells
 
     def _kernel(self, name: str) -> NamedKernel:

@@ -26,8 +26,8 @@ ROUNDINGS = 8  # error bound of the distance to a cell, in roundings of the larg
 ROWS = 9  # rows of cells searched per particle
 MOST_WORDS = 10  # 32-bit masks per row of cells that fit in a block's shared memory
 # Few particles do not fill a GPU with one thread each, so several threads (LANES) share a particle.
-# All keys are minimum neighbours per particle. The values of FEW (for lists) and FEW_COUNTED (for
-# counts) are the largest number of particles that counts as few. Measured on an H200.
+# Keys: the least mean number of neighbours to which an entry applies. Values of FEW (for lists) and
+# of FEW_COUNTED (for counts): the most particles that count as few. Measured on an H200.
 FEW = {0.0: 2**13, 40.0: 2**15}
 FEW_COUNTED = {0.0: 2**15}
 LANES = {0.0: 16, 150.0: 32}
@@ -36,12 +36,12 @@ LANES = {0.0: 16, 150.0: 32}
 class CellQuery(Workspace):
     """Count or list the particles strictly nearer than the cutoff, from 27 cells.
 
-    grid: cells at least as long as the cutoff; along x, `reach` of them together must be.
+    grid: each cell is at least as long as the cutoff; along x, `reach` cells together are.
     shape: LinkedCells, or SortedCells.
     lists: whether neighbours are listed, in CSR (count, scan, fill). Lists are never truncated:
         `make_room` first counts the pairs.
-    gathers: whether positions must first be gathered in the order of sorted cells.
-    half: whether each pair is found only once, by its first particle; for sorted cells.
+    gathers: whether `arrays` must gather positions in cell order; for sorted cells only.
+    half: whether each pair is found once, in the row of its first particle; sorted cells only.
     workspace_bytes: all memory allocated here.
     """
 
@@ -93,7 +93,7 @@ class CellQuery(Workspace):
             self._take_sorted(grid, cutoff, reach, kept)
 
     def _take_linked(self, is_periodic: int, reach: int) -> None:
-        """Make the kernels over linked lists."""
+        """Compile the kernels over linked lists."""
         self._fill_shape = 1, GROUP_BLOCK
         blocks = {"COUNT_BLOCK": BLOCK, "FILL_BLOCK": GROUP_BLOCK}
         self._count, self._fill = (
@@ -105,7 +105,7 @@ class CellQuery(Workspace):
         )  # fmt: skip
 
     def _take_sorted(self, grid: Grid, cutoff: float, reach: int, kept: dict[str, int]) -> None:
-        """Make the kernels over sorted cells, chosen by density and number of particles."""
+        """Compile the kernels over sorted cells, chosen by density and number of particles."""
         device, particles, lists = self._device, self._particles, self._lists
         self._given["slack"] = self._slack
         density = particles / math.prod(grid.size)
@@ -137,8 +137,8 @@ class CellQuery(Workspace):
     def arrays(self, cells: LinkedCells | SortedCells, positions: Any) -> dict[str, Any]:
         """Return the arrays that a query reads, by the name of the kernel argument.
 
-        positions: float32, shape (particles, 4), in input order. For sorted cells, the positions in
-        cell order are returned instead, gathered first if needed.
+        positions: float32, shape (particles, 4), in input order. For sorted cells, positions in
+        cell order are returned in place of them; they are gathered first if needed.
         """
         match cells:
             case LinkedCells(head, next):
@@ -163,7 +163,7 @@ class CellQuery(Workspace):
 
     @property
     def pairs(self) -> int:
-        """Capacity of the list in pairs, each counted from both sides."""
+        """Capacity of the list in pairs; unless `half`, each pair counts from both sides."""
         return int(self._neighbours.shape[0])
 
     def count(self, arrays: Mapping[str, Any]) -> None:
@@ -221,7 +221,7 @@ class CellQuery(Workspace):
         return Neighbours(self._counts, self._offsets, self._neighbours)
 
     def traffic_bytes(self, cells: int) -> int:
-        """Return the bytes of reading positions, order and bounds once, and writing the answer."""
+        """Return the bytes moved if each kernel reads positions, order and bounds only once."""
         once = (16 + 4 + 4) * self._particles + 4 * cells
         if not self._lists:
             return once
@@ -229,7 +229,7 @@ class CellQuery(Workspace):
 
 
 def row_volume(grid: Grid, cutoff: float, reach: int) -> float:
-    """Return the volume of the part of a row of cells that a particle searches."""
+    """Return the volume that a particle searches in a row of cells."""
     _, y, z = grid.cell_size
     return (2 + 1 / reach) * cutoff * y * z
 
@@ -238,8 +238,8 @@ def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) 
     """Return the number of threads per particle on a GPU; 0 selects the one-thread kernels.
 
     Several threads share a particle if particles are few, or if they have more candidates than
-    `neighbour_bitmask_count.cu` can mark. neighbours: mean neighbours per particle. in_row: mean
-    candidates in the longest row of cells. lists: whether neighbours are listed.
+    `neighbour_bitmask_count.cu` can mark. neighbours: mean number per particle. in_row: mean number
+    of candidates in the longest row of cells. lists: whether neighbours are listed.
     """
     few, lanes = (
         max(number for least, number in by_neighbours.items() if neighbours >= least)

@@ -17,7 +17,7 @@ COUNT_BLOCKS_PER_UNIT = 8  # blocks per multiprocessor of the kernel that counts
 
 
 def key_constants(key_type: str) -> dict[str, int | str]:
-    """Return the constants of common/sort_keys.h for a type of keys."""
+    """Return the compile-time constants of common/sort_keys.h for a key type."""
     dtype = np.dtype(key_type)
     return {"KEY_BYTES": dtype.itemsize, "KEY_KIND": KINDS[dtype.kind]}
 
@@ -26,8 +26,8 @@ class DigitSort(Workspace, ABC):
     """Stable sort of keys, alone or with int32 values; float keys are sorted by their bits.
 
     bits: the number of low bits to sort by; the others must be zero.
-    has_values: whether there are values. makes_index: whether the values are the indices of the
-        keys, which the sort itself makes.
+    has_values: whether there are values. makes_index: whether the sort makes the values itself: the
+        index of each key.
     keys, values: the sorted arrays of the last launch, shape (items,).
     passes: the number of times a launch reads and writes all keys.
     """
@@ -68,7 +68,7 @@ class DigitSort(Workspace, ABC):
 
     @abstractmethod
     def _set_up(self) -> None:
-        """Choose digits and tiles."""
+        """Set the digit width, the launch shape and the number of tiles."""
 
     @abstractmethod
     def _make_kernels(self) -> None:
@@ -82,11 +82,11 @@ class DigitSort(Workspace, ABC):
 
 
 class OnesweepSort(DigitSort):
-    """One sweep per digit, with decoupled look-back (Adinolfi and Merrill 2022); CUDA."""
+    """One sweep per digit, with decoupled look-back (Adinolfi and Merrill 2022); CUDA only."""
 
     digit_bits = 8
-    # By key size: threads per block, keys per thread, blocks per multiprocessor. The limit is
-    # 48 KiB of shared memory per block, or half of a multiprocessor's registers.
+    # By bytes per key: threads per block, keys per thread, blocks per multiprocessor. A block has
+    # at most 48 KiB of shared memory, and half of a multiprocessor's registers.
     shapes: ClassVar[dict[int, tuple[int, int, int]]] = {4: (384, 22, 2), 8: (384, 15, 2)}
 
     def _set_up(self) -> None:
@@ -126,8 +126,8 @@ class OnesweepSort(DigitSort):
 class ThreeKernelSort(DigitSort):
     """Three kernels per digit (count, scan, scatter), on any device."""
 
-    # Bits per digit, threads per block and keys per thread, on a CPU and on other devices. A CPU
-    # core runs one block at a time: with few threads, their counters stay in its cache.
+    # Bits per digit, threads per block and keys per thread, on a CPU (True) and on other devices
+    # (False). A CPU core runs a block at a time: the counters of few threads stay in its cache.
     shapes: ClassVar[dict[bool, tuple[int, int, int]]] = {True: (8, 4, 4096), False: (4, 256, 16)}
 
     def _set_up(self) -> None:

@@ -1,8 +1,8 @@
 """Chainable filters of streams whose length is known only on the device.
 
 A filter is made once, for streams of at most `capacity` records. Kernels read the number of records
-from device memory and write the number of kept records there, so a traversal reads back, compiles
-and allocates nothing between its levels.
+from device memory and write the number of kept records there. So the traversal of a tree reads
+back, compiles and allocates nothing between levels.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Stream(NamedTuple):
 
 
 class ChainedFilter(Workspace, ABC):
-    """Compact the records of a stream that are not null.
+    """Compact a stream: copy the records that are not null to consecutive places.
 
-    words: the number of words per record, 1 to MAX_WORDS; for others NotSupported is raised.
-    by_predicate: True if a record is null where `keep` is 0, False if where its first word is
-        +infinity. both: whether null records are written too.
+    words: the number of words per record, 1 to MAX_WORDS; other numbers raise NotSupported.
+    by_predicate: if True, a record is null if `keep` is 0 for it; if False, if its first word is
+        +infinity. both: whether null records are written too, to a second stream.
     stable: whether records stay in order. requires: the device features that the filter needs.
     workspace_bytes: device memory in addition to the arguments.
     """
@@ -89,9 +89,9 @@ class ChainedFilter(Workspace, ABC):
         records: 32-bit words, shape (capacity, words). keep: int32, shape (capacity,); any array if
             there is no predicate.
         size: int32, shape (1,), the number of records; None for `capacity`. Records beyond
-            `capacity` are dropped: callers whose stream can outgrow it must check size[0].
-        kept: receives the records that are not null; its `size` is written. rest: receives the null
-            records, if the filter keeps both.
+            `capacity` are dropped: the caller must check size[0] if it may exceed `capacity`.
+        kept: receives the records that are not null, and their number in `kept.size`. rest: the
+            same for the null records; needed if `both`.
         most: an upper bound of size[0], if known, to make launches smaller.
         """
         most = self.capacity if most is None else min(most, self.capacity)
@@ -106,7 +106,7 @@ class ChainedFilter(Workspace, ABC):
         """Queue the launches."""
 
     def passes(self) -> dict[str, int]:
-        """Return the number of passes over the records in a launch at full capacity."""
+        """Return the number of passes of each kind over the records, at full capacity."""
         return {}
 
 
@@ -172,7 +172,7 @@ def _scan_and_search_steps(most: int) -> tuple[list[int], list[int]]:
 
 
 class BitonicFilter(ChainedFilter):
-    """Sorts (is null, index) by Batcher's bitonic network, in tiles; records move once."""
+    """Sorts keys (is null, index) by Batcher's bitonic network, in tiles; records move once."""
 
     def _prepare(self) -> None:
         self._keys = self._allocate(self.capacity, "uint64")
@@ -219,7 +219,7 @@ class BitonicStepsFilter(ChainedFilter):
         masks = _network_masks(most)
         targets = [(self._between, self._flags[0]), (kept.records, self._flags[1])]
         source = records, keep
-        # The last step writes to the output.
+        # Alternate between the targets so that the last step writes to `kept`.
         for left, mask in zip(reversed(range(len(masks))), masks, strict=True):
             target = targets[left % 2 == 0]
             self._kernels["compare_step"](*grid, *source, *target, mask, size, most)
@@ -234,7 +234,7 @@ class BitonicStepsFilter(ChainedFilter):
 
 @cache
 def _network_masks(most: int) -> list[int]:
-    """Return, for each step of the network, the XOR of the two indices of each comparison."""
+    """Return, for each step of the network, the XOR of the two indices in any comparison."""
     return [
         mask
         for stage in range(1, max(1, (most - 1).bit_length()) + 1)
@@ -266,8 +266,8 @@ class LookbackFilter(ChainedFilter):
     requires = frozenset({"cuda"})
 
     def _prepare(self) -> None:
-        # Threads per block, records per load, loads per thread: for 1 and 4 words, the fastest on
-        # an H200; otherwise, a tile that fits in shared memory.
+        # Threads per block, records per load, loads per thread. For records of 1 and 4 words, the
+        # fastest on an H200; for others, a tile that fits in shared memory.
         self._block, vector, loads = {1: (384, 4, 5), 4: (BLOCK, 1, 11)}.get(
             self.words, (BLOCK if self.words <= 32 else BLOCK // 2, 1, max(1, 32 // self.words))
         )
@@ -290,10 +290,10 @@ class LookbackFilter(ChainedFilter):
 
 
 class CubFilter(ChainedFilter):
-    """cub::DeviceSelect of the records, or of their indices, followed by a gather.
+    """cub::DeviceSelect, of the records; or of their indices, followed by a gather.
 
-    Indices are selected if only the device knows the length, if null records are kept, or if
-    records do not have 1 or 4 words.
+    Indices are selected if only the device knows the length, if null records are written too, or if
+    a record has a number of words other than 1 and 4.
     """
 
     requires = frozenset({"cuda"})

@@ -43,10 +43,10 @@ class LinearBvh:
         return self._sort.values
 
     def launch(self, boxes: Any, low: tuple[float, float, float], edge: float) -> None:
-        """Queue building the tree.
+        """Queue the construction of the tree.
 
         boxes: float32, shape (2 * items, 4), low and high corner of each. low, edge: low corner and
-            edge of a cube around the box centres; centres outside it are clamped to it.
+            edge of a cube around the box centres; centres outside the cube are clamped to it.
         """
         n, blocks = self._items, self._device.blocks
         grid = blocks(n, BLOCK), BLOCK

@@ -14,7 +14,7 @@ from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort
 class PairRadixSort:
     """Stable sort of int32 keys in [0, 2^bits) with int32 values.
 
-    Only the low `bits` bits are compared, in digits of up to eight bits.
+    Keys are compared by their low `bits` bits only, in digits of up to eight bits.
     keys, values: the sorted arrays of the last launch, 32 bits each, shape (items,).
     """
 

@@ -12,7 +12,7 @@ from gpubench.devices.named import NamedKernel
 class SharedSort:
     """Counting sort of particles by cell in shared memory (shared_counting_sort.cu).
 
-    grid: the cells of the positions. most, most_cells: maximum number of particles and of cells.
+    grid: the cells to sort by. most, most_cells: maximum number of particles and of cells.
     block, blocks: threads per block, and number of blocks, each of which writes part of the output.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all memory allocated here.
@@ -53,5 +53,5 @@ class SharedSort:
         self._kernel(self.blocks, self.block, positions=positions, **self._given)
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a launch: positions read and written, order, starts."""
+        """Return the bytes of a launch: positions read and written; order and starts written."""
         return (32 + 4) * self._particles + 4 * self._cells

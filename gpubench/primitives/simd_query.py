@@ -45,7 +45,7 @@ class SimdQuery:
         )  # fmt: skip
 
     def gather(self, order: Any, positions: Any) -> Any:
-        """Queue a copy of positions in cell order, in the layout that `launch` reads; return it."""
+        """Queue a copy of positions, in cell order and the layout of `launch`; return the copy."""
         self._gather(
             self._device.blocks(self._pitch, BLOCK), BLOCK,
             order=order, positions=positions, sorted=self._sorted, particles=self._particles,
@@ -58,7 +58,7 @@ class SimdQuery:
     ) -> None:
         """Queue the count or the fill of a query.
 
-        arrays: `positions`, as `gather` returns them, `start` and `order`.
+        arrays: `positions` as returned by `gather`, `start` and `order`.
         """
         (self._fill if fills else self._count)(
             self._device.blocks(self._particles, SLOTS), 1, **arrays, grid=self._grid,

@@ -21,8 +21,8 @@ class CellsOfSortedKeys:
     def launch(self, keys: Any, start: Any, order: Any, positions: Any, reordered: Any) -> None:
         """Queue the conversion to the arrays of SortedCells.
 
-        keys: uint64, shape (particles,), sorted; the cell in the upper half, the particle in the
-            lower half.
+        keys: uint64, shape (particles,), sorted; the upper half of each is the cell, the lower half
+            the particle.
         start, order: as in SortedCells. positions, reordered: float32, shape (particles, 4), in
             input order and in cell order; both are unused if `reorder` was False.
         """

@@ -10,7 +10,7 @@ from gpubench.devices.base import Device
 
 
 class Workspace:
-    """Base class that adds up the bytes it allocates in `workspace_bytes`."""
+    """Base class that counts, in `workspace_bytes`, the bytes that it allocates."""
 
     def __init__(self, device: Device) -> None:
         self._device, self.workspace_bytes = device, 0

@@ -1,4 +1,4 @@
-"""The problems that algorithms solve: each is a folder here, or an added module.
+"""The problems that algorithms solve: each is a folder here, or in an added module.
 
 A problem declares its kind of input (with axes and generator), its contract, its oracle and its
 test cases. There is no other list of problems. Code that reads results imports only the axes.
@@ -16,7 +16,7 @@ from gpubench.base.errors import UserError
 from gpubench.core.problem import Problem
 from gpubench.core.recipe import SCALES, DeclaredAxis, Recipe, Words, declared_axes
 
-# The order of kinds of input, and so of axes in tables that mix them; other kinds come last.
+# The order of kinds of input, and thus of axes in tables with several kinds; others come last.
 _ORDER = ("particles", "records", "pairs", "matrix", "surfaces", "keys", "meshes", "simulation")
 # Names of fields of records and of the data frame, which input axes must not use.
 RESERVED = frozenset({
@@ -31,7 +31,7 @@ RESERVED = frozenset({
     "is_first", "file", "cells", "kind", "name", "points", "requires", "quick", "subjects",
     "modes",
 })  # fmt: skip
-_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # axes of other packages' kinds, read from results
+_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # axes of other packages' kinds, by kind
 
 
 @cache
@@ -112,18 +112,18 @@ def _own_axes() -> dict[str, dict[str, DeclaredAxis]]:
 
 
 def axes_by_kind() -> Mapping[str, Mapping[str, DeclaredAxis]]:
-    """Return the recorded axes of the package's kinds and of the kinds read from results."""
+    """Return the recorded axes of the package's own kinds of input and of those in results."""
     return _own_axes() | _LEARNT
 
 
 def recorded(kind: type[Recipe]) -> dict[str, DeclaredAxis]:
-    """Return the axes of a kind that records store."""
+    """Return those axes of a kind of input that are stored in records."""
     every = declared_axes(kind) | dict(kind.derived)
     return {name: each for name, each in every.items() if each.recorded is not None}
 
 
 def learn(kind: str, axes: Mapping[str, DeclaredAxis]) -> None:
-    """Register the axes of another package's kind of input; those with words replace known ones."""
+    """Register axes of another package's kind; an axis with words replaces one already known."""
     if kind in own_kinds():
         return
     known = _LEARNT.setdefault(kind, {})

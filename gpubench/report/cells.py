@@ -124,7 +124,7 @@ class MeasurementRow:
 
     @property
     def is_short(self) -> bool:
-        """Whether the (known) overhead of sampling is a visible part of its samples."""
+        """Whether its samples are short enough to show the sampling overhead, if that is known."""
         known = overhead_ms(self.ranked.measurement.results.environment).get(self.mode) or 0.0
         return self.ok and bool(self.median_ms * self.record.batch < LONG * known)
 
@@ -169,7 +169,7 @@ class MeasurementRow:
 
     @property
     def told(self) -> dict[str, str]:
-        """The text shown on hover: fraction of copy bandwidth, and the command that repeats it."""
+        """The text shown on hover: fraction of copy bandwidth, and the command to measure again."""
         bound = {} if self.bound is None else {"bound": formats.percent(self.bound)}
         return bound | {"command": command_of(self.record)}
 
@@ -182,7 +182,7 @@ def overhead_ms(environment: Mapping[str, Any]) -> Mapping[str, float | None]:
 
 
 def shown(cells: Iterable[MeasurementRow]) -> MeasurementRow:
-    """Select the row to show: one with a wrong answer, else the first of MODES with a time."""
+    """Select the row to show: by status, in the order of STATUSES, then by mode, as in MODES."""
     return min(cells, key=lambda cell: (STATUSES.index(cell.status), MODES.index(cell.mode)))
 
 

@@ -15,6 +15,7 @@ from gpubench.evidence.pooling import device_of
 from gpubench.report import (
     background,
     checks,
+    claims,
     formats,
     maps,
     published,
@@ -33,7 +34,7 @@ from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
 # File names reserved for pages other than study pages.
-_OTHER_PAGES = ("index", "simulations", "checks", "calibration", "coverage")
+_OTHER_PAGES = ("index", claims.STEM, "simulations", "checks", "calibration", "coverage")
 _ANSWER_HEIGHT = 200  # pixels of a map on the front page
 _BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
 _CPU = "These are CPU times, not GPU times."
@@ -110,7 +111,10 @@ def build(
     for stem, own in told.items():
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
         studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
+    parts = claims.sections(machines, stems)
+    claimed = [replace(part, measured=m.environments) for m, part in parts]
     made = [simulations.page(simulated), checks.page(checked)]
+    made.insert(0, Page(claims.STEM, claims.TITLE, claims.LEAD, claimed))
     made += [background.calibration_page(calibrated), background.coverage_page(machines)]
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
@@ -125,19 +129,23 @@ def build(
     if not (machines or others):
         none = "There are no results to report on. Measure some with gpubench run STUDY."
         front.append(Section(alert=none))
+    if claimed:
+        front.insert(0, Section(links={claims.TITLE: f"{claims.STEM}.html"}))
     pages = [Page("index", "Which neighbour search?", _LEAD, front), *studies, *others]
     return [page._replace(sections=_by_machine(page.sections, machines)) for page in pages]
 
 
 def _by_machine(sections: Sequence[Section], machines: Sequence[Machine]) -> list[Section]:
-    """Set the machine of each section, in the report's order; sections without one come last."""
+    """Set the machine of each section, in the report's order, between sections without one."""
+    first = [*itertools.takewhile(lambda section: not section.measured, sections)]
     own = grouped((s for s in sections if s.measured), lambda s: device_of(s.measured[0]))
     found = []
     for device in dict.fromkeys([*(m.device for m in machines if m.device in own), *own]):
         dates = when([each for section in own[device] for each in section.measured])
         name = f"{device.name}, {_BACK_ENDS.get(device.backend, device.backend)}, {dates}"
         found += [replace(section, machine=name) for section in own[device]]
-    return [*found, *(section for section in sections if not section.measured)]
+    last = (section for section in sections[len(first) :] if not section.measured)
+    return [*first, *found, *last]
 
 
 def _answers(run: StudyRun, searches: Searches, on: str, slug: str, page: str) -> list[Section]:
@@ -195,11 +203,12 @@ def _told(
         },
         command=command_of(next(iter(run.cells.values())).record),
     )
+    claimed = claims.table(claims.judge(machine, [run.study]), {}, "What the paper claims")
     shown = [
         first,
         *sections,
+        Section(title=claimed.caption, tables=[claimed]),
         Section(title=troubles.caption, tables=[troubles]),
-        Section(title="What the paper says", sentences=published.claim(run)),
         last,
     ]
     kept = [replace(each, measured=run.environments) for each in shown if not each.is_empty]
@@ -212,7 +221,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     subjects, notes = tables.subjects(run)
     launched, launched_notes = tables.launched(run)
     kind = tables.kind(run)
-    first = [tables.resorts(run), *tables.outcomes(run)]
+    first = [tables.resorts(run), tables.break_evens(run), *tables.outcomes(run)]
     first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [

@@ -76,7 +76,7 @@ class Plot(NamedTuple):
 class Scale(NamedTuple):
     """An axis and the format of its values.
 
-    kind: logarithmic ("size", "number", "with zero"), "linear", or "names": indices of `names`.
+    kind: logarithmic ("size", "number", "with zero"), "linear", or "names" (values index `names`).
     """
 
     label: str
@@ -116,10 +116,14 @@ class StackedBar(NamedTuple):
 
 @dataclass(frozen=True)
 class BarChart(Captioned):
-    """A figure of horizontal bars; label: names the value axis; panels: lists of bars by title."""
+    """A figure of horizontal bars; label: names the value axis; panels: lists of bars by title.
+
+    are_ratios: each bar's parts lie below each other and start at 1 on a logarithmic axis.
+    """
 
     label: str
     panels: Mapping[str, Sequence[StackedBar]]
+    are_ratios: bool = False
 
 
 def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:

@@ -12,12 +12,12 @@ from gpubench.report import render
 
 MANIFEST = "gpubench-report.txt"
 _HEADING = "Files that `gpubench report` wrote here. It replaces and removes these, and no others."
-# Other names in a manifest are ignored, so nothing outside the folder is ever removed.
+# Names in a manifest that do not match this are ignored: nothing outside the folder is removed.
 _NAME = re.compile(r"(figures/)?[a-z0-9][a-z0-9.-]*")
 
 
 def require_own(out: Path) -> None:
-    """Raise UserError if the folder has a front page that belongs to no report."""
+    """Raise UserError if the folder has an index.html that no report wrote."""
     page = out / "index.html"
     if page.exists() and not (page.is_file() and render.GENERATOR in _text(page)):
         raise _foreign(page)
@@ -26,7 +26,7 @@ def require_own(out: Path) -> None:
 def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
     """Replace the report in a folder; each file is replaced atomically, under a lock.
 
-    Raises UserError if writing fails, and, before writing, if it would replace a foreign file.
+    Raises UserError if writing fails or, before writing, if a file to replace is not a report's.
     """
     with Lock(out / ".report.lock"):
         require_own(out)

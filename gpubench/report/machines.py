@@ -23,7 +23,7 @@ from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 @dataclass(eq=False)
 class StudyRun:
-    """One machine's measurements of a study; replaced: its older or failed records."""
+    """One machine's measurements of a study; replaced: number of older or failed records."""
 
     study: Study
     cells: dict[tuple[Variant, InputAxes], MeasurementRow]
@@ -100,7 +100,7 @@ class StudyRun:
         return labels
 
     def only(self, keep: Callable[[MeasurementRow], bool], mode: str = "") -> StudyRun:
-        """Return a run of the cells to keep; given a mode, only those that have it or are wrong."""
+        """Return a run of the cells that `keep` accepts and, given a mode, have it or are wrong."""
         cells = {}
         for key, cell in self.cells.items():
             if keep(cell) and (not mode or mode in cell.modes or cell.status == "wrong"):

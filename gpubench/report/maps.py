@@ -59,7 +59,7 @@ def figure(
 
 
 def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
-    """Return a question's races by label of the page's switch, the label with most inputs first."""
+    """Return a question's races by their label in the page's switch; most frequent label first."""
     found: dict[str, dict[tuple[object, ...], Race]] = {}
     for race in searches.by_question.get(question, []):
         place, task = race[0].place, race[0].task

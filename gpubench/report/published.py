@@ -13,7 +13,6 @@ from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Row, Table
 from gpubench.report.tables import TIMES, modes, timed, unit_name
-from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
 
 Forms = Mapping[str, Variant | None]  # the variant that represents each algorithm
@@ -21,7 +20,7 @@ _NOT_MEASURED = Item("not measured", "none")
 
 
 class Match(NamedTuple):
-    """A published value (theirs) and ours (here); better: the factor by which ours is better."""
+    """A published value (`theirs`), our value (`here`), and by which factor ours is `better`."""
 
     theirs: float
     cell: MeasurementRow | None
@@ -35,7 +34,7 @@ Matches = Mapping[tuple[int, int], Match]  # keys: row and column
 def matches(run: StudyRun, published: Published, forms: Forms) -> Matches:
     """Match a published table with measurements.
 
-    All measurements are in one mode: the one with the most times, or else the first of MODES.
+    All measurements are in one mode: the one with the most times; if several, the first in MODES.
     """
     every = itertools.product(range(len(published.rows)), range(len(published.columns)))
     cells = {at: _cell(run, published, *at, forms) for at in every}
@@ -171,43 +170,8 @@ def _columns(published: Published, labels: Sequence[str]) -> list[str]:
     return [head, *(AXES[published.column_axis].say(c) for c in published.columns)]
 
 
-def claim(run: StudyRun) -> list[str]:
-    """Compare the ratio of two columns with the paper's claim; empty without a claim."""
-    published = run.study.published
-    if published is None or run.study.name not in CLAIMS:
-        return []
-    name, claimed = CLAIMS[run.study.name]
-    theirs, here = ratios(run, published)
-    if not theirs or not here:
-        return []
-    said = published.claim or f"the ratio is {name}"
-    return [
-        f"The paper says: \u201c{said}\u201d, which is"
-        f" {formats.span([claimed(row) for row in published.rows])} in its table. Its own numbers"
-        f" give {formats.span(theirs)}; here the ratio of the paper's variants is"
-        f" {formats.span(here)}."
-    ]
-
-
-def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
-    """Divide each other column by the published algorithm's last column before it, else its first.
-
-    Returns the published ratios, and our ratios for the paper's variants.
-    """
-    grid = matches(run, published, variants(run, published)[0])
-    own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
-    pairs = [
-        (grid[row, over], grid[row, max((i for i in own if i < over), default=own[0])])
-        for over, name in enumerate(published.algorithms)
-        if name != published.algorithm
-        for row in range(len(published.rows))
-    ]
-    theirs = [over.theirs / under.theirs for over, under in pairs]
-    return theirs, [over.here / under.here for over, under in pairs if over.here and under.here]
-
-
 def faster(run: StudyRun) -> str:
-    """Say how many times faster than published we measured, and how; "" without measurements."""
+    """Say by what factor our times beat the published ones, and how they were timed; "" if none."""
     published, said = run.study.published, []
     for forms in variants(run, published) if published else ():
         grid = matches(run, published, forms).values() if published else ()

@@ -53,7 +53,7 @@ class Searches:
 
     @cached_property
     def races(self) -> list[Race]:
-        """All races, each algorithm in its fastest variant; the study's answers come first."""
+        """All races, each algorithm in its fastest variant; tasks in `views.answers` come first."""
         races = []
         for place in self.run.by_place:
             ranked = (cell for cell in self.run.ranked_at(place) if question(cell))

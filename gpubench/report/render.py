@@ -75,7 +75,8 @@ def _texts(section: Section) -> Iterator[str]:
 
 def _table(table: Table) -> str:
     def text(item: Item) -> str:
-        shown = f"**{escaped(item.text)}**" if item.strong else escaped(item.text)
+        plain = escaped(item.text.replace("\n", "; "))
+        shown = f"**{plain}**" if item.strong else plain
         return shown + item.mark + (f" ({escaped(item.detail)})" if item.detail else "")
 
     rows = [[escaped(row.head), *map(text, row.items)] for row in table.rows]

@@ -30,7 +30,7 @@ _ALWAYS = ("workload", "time_step")  # axes in every title, besides sizes
 
 
 class Scan(NamedTuple):
-    """Inputs that differ on one axis; title: what they share; columns: cells by value on it."""
+    """Inputs that differ on one axis. title: what they share; columns: cells by axis value."""
 
     axis: str
     title: str
@@ -44,7 +44,7 @@ class Scan(NamedTuple):
 
 @lru_cache(maxsize=64)
 def scans(run: StudyRun) -> list[Scan]:
-    """Return the scans along published rows, other numeric axes, and names; then single inputs."""
+    """Return scans along the published rows, other numeric axes, named axes; then single inputs."""
     published = run.study.published
     first = published.row_axis if published else ""
     axes = sorted(set(AXES) - {*_APART}, key=list(AXES).index)
@@ -62,7 +62,7 @@ def _along(run: StudyRun, axis: str) -> Iterator[Scan]:
         cell
         for subject in run.subjects
         for cell in run.by_subject[subject]
-        if getattr(cell.place, axis) is not None or axis == "inputs"  # there, None means one
+        if getattr(cell.place, axis) is not None or axis == "inputs"  # inputs: None means 1
     ]
     others = [name for name in AXES if name != axis]
     groups = grouped(able, lambda cell: tuple(map(cell.place.as_kind.get, others)))

@@ -22,7 +22,7 @@ _USUAL_PER_CELL = 4  # occupancy shown in figures, if it was measured
 
 
 def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
-    """Return the best choice for a task if no particles moved, and a table of costs."""
+    """Return the best choice for a task on inputs without moved particles, and a table of costs."""
     found = searches.by_question.get(task, [])
     races = [race for race in found if moved_share(race[0].place) is None]
     best = choose(races, lambda cell: cell.subject.algorithm) if races else None
@@ -163,7 +163,7 @@ def _compared(searches: Searches, names: Collection[str], one: str, best: str) -
 
 
 def libraries_chart(searches: Searches, slug: str) -> Chart:
-    """Draw each library's time relative to our fastest algorithm, with a panel per task."""
+    """Draw each library's time relative to our fastest algorithm, with a panel per question."""
     what = "Library over the best of ours"
     panels = []
     others = searches.rivals | searches.hybrids
@@ -194,7 +194,7 @@ def libraries_chart(searches: Searches, slug: str) -> Chart:
 
 
 def _usual(races: Sequence[Race]) -> tuple[str, list[Race]]:
-    """Return the usual occupancy in words, and its races on the most common kind of input."""
+    """Return the usual occupancy in words, and the races there on the most common kind of input."""
     kinds = grouped(races, lambda race: tuple(race[0].place.kind.values()))
     most: list[Race] = max(kinds.values(), key=len)
     by_per_cell = grouped(most, lambda race: race[0].place.per_cell)

@@ -70,7 +70,7 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
 
 
 def _in_common_modes(columns: Columns) -> list[tuple[float, list[MeasurementRow]]]:
-    """Restrict each subject to one mode, in which all its cells with a time were timed."""
+    """Restrict each subject to one mode that all its timed cells have; drop it if there is none."""
     timed = (cell for _, cells in columns for cell in cells if cell.ok)
     modes = {
         subject: next((m for m in MODES if all(c.is_timed(m) for c in own)), None)

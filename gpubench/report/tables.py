@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.evidence.crossover import Ratio
+from gpubench.evidence.crossover import Ratio, crossings
 from gpubench.evidence.declared import legacy
 from gpubench.evidence.pooling import STATUSES
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
+from gpubench.problems.steps.axes import TOLD_EACH
 from gpubench.report import formats
 from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import LONG, InputAxes, MeasurementRow, grouped
@@ -89,7 +90,7 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
 
 
 def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
-    """Return tables like `subjects`, of launched times on inputs that also have device times."""
+    """Return tables as `subjects` does, but of launched times, on inputs with device times."""
     places = {cell.place for cell in run.timed if cell.is_timed("graph")}
     hot = run.only(lambda cell: cell.place in places, "hot")
     if not hot.timed:
@@ -113,7 +114,7 @@ def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table],
 
     def item(cell: MeasurementRow | None) -> Item:
         is_first = cell is not None and getattr(cell, bold)
-        return timed(cell, marks, _detail(cell) if cell else "", is_first, run.unit)
+        return timed(cell, marks, _detail(cell, run) if cell else "", is_first, run.unit)
 
     made = []
     for scan, by_subject in lines:
@@ -138,10 +139,14 @@ def _by_subject(scan: Scan) -> dict[Variant, list[MeasurementRow | None]]:
     return found
 
 
-def _detail(cell: MeasurementRow) -> str:
-    """Return the fraction of lost particles, if any, else the fraction of the copy bandwidth."""
+def _detail(cell: MeasurementRow, run: StudyRun) -> str:
+    """Return the fraction of lost particles, else the only outcome, else the bandwidth fraction."""
     if cell.ok and cell.lost:
         return f"lost {formats.percent(cell.lost / cell.place.count)}"
+    if cell.ok and len(run.study.outcomes) == 1:
+        ((name, heading),) = run.study.outcomes.items()
+        if name in cell.reported:
+            return f"{formats.plain(cell.reported[name])} {heading.lower()}"
     return f"{100 * cell.bound:.0f} %" if cell.ok and cell.bound is not None else ""
 
 
@@ -172,6 +177,63 @@ def resorts(run: StudyRun) -> Table:
     )
 
 
+def break_evens(run: StudyRun) -> Table:
+    """Return the fraction moved up to which each re-sort is faster than a full sort.
+
+    As published, then than its own full sort and than the fastest that answers alike.
+    """
+    rows = _published_break_evens(run)
+    for scan in (each for each in scans(run) if each.axis == "moved"):
+        for subject, cells in grouped(scan.cells, lambda cell: cell.subject).items():
+            name = ", ".join(filter(None, [run.labels[subject], scan.title]))
+            own = [cell for cell in cells if cell.ok and cell.replaces]
+            for against, find in (("its own", _full_sort), ("the fastest", _fastest_sort)):
+                fulls = ((cell, find(run, cell)) for cell in own)
+                known = ((c.place, c.over(full)) for c, full in fulls if full and full.ok)
+                shares = [(p.moved / p.count, share) for p, share in known if share and share.low]
+                rows += _break_even(name, f"{against} full sort", shares)
+    columns = ["Re-sort", "Compared with", "Faster up to, moved", "95 % interval"]
+    note = "Between measured fractions the logarithm of the ratio is interpolated."
+    return Table("Up to where a re-sort pays", columns, rows, [note])
+
+
+def _published_break_evens(run: StudyRun) -> list[Row]:
+    """Return those of a published table with columns of a re-sort and of what it replaces."""
+    published, rows = run.study.published, list[Row]()
+    replaced = {cell.subject.algorithm: cell.replaces for cell in run.timed}
+    if published and published.row_axis == "moved":
+        count = next(published.axes[axis] for axis in counts() if axis in published.axes)
+        for own, name in enumerate(published.algorithms):
+            if (full := replaced.get(name)) in published.algorithms:
+                of = published.algorithms.index(full)
+                ratios = [Ratio(*[row[own] / row[of]] * 3) for row in published.values]
+                shares = [row / count for row in published.rows]
+                pairs = list(zip(shares, ratios, strict=True))
+                rows += _break_even("published", f"{published.columns[of]}, full", pairs)
+    return rows
+
+
+def _break_even(name: str, against: str, ratios: Sequence[tuple[float, Ratio]]) -> list[Row]:
+    """Return a row, given times of a re-sort over those of a full sort; none for less than two."""
+    if len(ratios) < 2:
+        return []
+    found = crossings([share for share, _ in ratios], [ratio for _, ratio in ratios])
+    for each in found[:1]:
+        low, high = ("beyond" if end is None else formats.percent(end) for end in each[1:3])
+        interval = f"{low} to {high}" if low != high else formats.DASH
+        return [Row(name, [*map(words, (against, formats.percent(each.at), interval))])]
+    is_always = all(ratio.high < 1 for _, ratio in ratios)
+    is_never = all(ratio.low > 1 for _, ratio in ratios)
+    told = "all measured" if is_always else "none measured" if is_never else "inconclusive"
+    return [Row(name, [*map(words, (against, told, formats.DASH))])]
+
+
+def _fastest_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
+    """Return the fastest full sort of the same input whose answer is alike."""
+    able = (each for each in run.ranked_at(cell.place) if not each.replaces)
+    return next((c for c in able if c.ranked.group.answer == cell.ranked.group.answer), None)
+
+
 def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
     """Return the full sort that a re-sort replaces, on the same input or one of the same size."""
     full = Variant(cell.replaces, cell.subject.form)
@@ -182,12 +244,11 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 def outcomes(run: StudyRun) -> list[Table]:
     """Return tables of values that algorithms report beside answers, with the study's headings.
 
-    They cover the last value of the first scan, but every value of a scan of time steps.
+    They cover the last value of the first scan, and every value of scans over steps' settings.
     """
     first, *more = scans(run)
-    last = first.axis != "time_step"
-    told = [(first, list(first.columns)[-1 if last else 0 :])]
-    told += [(scan, list(scan.columns)) for scan in more if scan.axis == "time_step"]
+    told = [(first, list(first.columns)[0 if first.axis in TOLD_EACH else -1 :])]
+    told += [(scan, list(scan.columns)) for scan in more if scan.axis in TOLD_EACH]
     return [table for scan, values in told if (table := _outcomes(run, scan, values)) is not None]
 
 

@@ -34,7 +34,7 @@ _LEGEND_MARK, _CHARACTER = 36, 7.5  # pixels of a mark and of a character in a l
 _BAR, _BAR_LABEL = 20, 240  # pixels: distance between bars, maximum width of a label
 # Labels of the hover text of points and tiles, by field name.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "to repeat"}
-_SOURCES = {"interval": "b", "command": "c"}  # data fields that these are computed from
+_SOURCES = {"interval": "b", "command": "c"}  # the data field from which each is computed
 _DIGITS = 5  # significant digits of a chart's data
 # Values of a page's CSS variables, for SVG files.
 _FIXED = {
@@ -125,7 +125,7 @@ def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
 
 
 def draw(chart: Chart | BarChart) -> FigurePart:
-    """Make the specification of a chart; it shows the fullest panel, with a switch for others."""
+    """Make the specification of a chart: the panel with most rows, and a switch to the others."""
     if isinstance(chart, BarChart):
         told = [
             (title, f"{chart.title}, {title}: {'; '.join(bar.label for bar in bars)}.")
@@ -158,8 +158,8 @@ def finished(
 ) -> dict[str, Any]:
     """Make a specification of layers that fills the width available on the page.
 
-    titles: panel titles. The last parameter, `panel`, selects rows by their field `p`; initially
-    it is the fullest panel. datasets: rows by the names of `alt.NamedData`.
+    titles: panel titles. The last Vega parameter, `panel`, selects rows by their field `p`; it
+    starts at the panel with the most rows. datasets: rows by the names of `alt.NamedData`.
     """
     shown = Counter(row["p"] for row in next(iter(datasets.values())))
     first = max(range(len(titles)), key=lambda index: shown[index])
@@ -334,4 +334,8 @@ def _bars(chart: BarChart) -> dict[str, Any]:
         )
         .add_params(pick)
     )
+    if chart.are_ratios:
+        ratio = alt.X("v:Q", title=chart.label).axis(grid=True, tickCount=8, titleAnchor="end")
+        ratio = ratio.scale(type="log", nice=False, padding=_PADDING)
+        bars = bars.encode(x=ratio, x2=alt.X2Datum(1), yOffset=alt.YOffset("k:N", sort=used))
     return finished([bars], list(chart.panels), {"rows": rows}, {"step": _BAR})

@@ -28,7 +28,7 @@ _NO_WINNER = ("inconclusive", "only one measured")
 
 
 class Choice(NamedTuple):
-    """A recommendation (take), how often (risk) and where it is known to be slower, its rules."""
+    """A recommendation (`take`), and how often (`risk`) and where it is known to be slower."""
 
     take: str
     risk: str
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 def choose(races: Sequence[Race], name: _Name) -> Choice | None:
     """Find the cheapest simple rule (see `best_rule`) for these races.
 
-    None if nothing ran on every input, or no race has rivals. name: names the choice of a cell.
+    None if no choice ran on every input, or no race has two entrants. name: names a cell's choice.
     """
     able = set.intersection(*({name(cell) for cell in race} for race in races))
     compared = [race for race in races if len(race) > 1]
@@ -67,7 +67,7 @@ def choose(races: Sequence[Race], name: _Name) -> Choice | None:
 def _slower(
     races: Sequence[Race], take: Callable[[Race], MeasurementRow], name: _Name
 ) -> tuple[str, str]:
-    """Say how often the choice is slower than which others, and where, by known differences."""
+    """Return two texts: how often the choice is known to be slower, and than what; and where."""
     pairs = [(take(race), race[0]) for race in races]
     slower = [cell for cell, _ in pairs if cell.standing.ratio.low > 1]
     faster = Counter(name(first) for cell, first in pairs if cell.standing.ratio.low > 1)

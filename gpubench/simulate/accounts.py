@@ -1,4 +1,4 @@
-"""Reading the account that a simulation leaves beside its pictures; see `session.account`."""
+"""Read the account, or summary, that a simulation writes; see `session.account`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpubench.evidence import bounds
 from gpubench.evidence.bounds import Amount, Count, Line, Ms, Name, Real, Scalar, Size
 from gpubench.evidence.declared import legacy
 
-WARM_UP_BLOCKS = 2  # for lazy compilation and graph recording; not counted if others follow
+WARM_UP_BLOCKS = 2  # the first blocks, which also compile; not counted if others follow
 
 
 class Block(Struct):
@@ -24,9 +24,9 @@ class Block(Struct):
 
 
 class Account(Struct):
-    """What was simulated, how fast, and what was observed at which time.
+    """The summary of a simulation: its setup, its speed, and what was observed.
 
-    ended: when the run did; None in accounts of before 0.2.
+    ended: when the run ended; None in accounts written before version 0.2.
     """
 
     workload: Name
@@ -56,7 +56,7 @@ class Account(Struct):
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Where and when it was simulated, as results tell it; `started` is empty if unknown."""
+        """Machine, device and commit as in results; `started` has the end time, "" if unknown."""
         device = {"backend": self.device.partition(":")[0], "name": self.device_name}
         ended = self.ended or legacy()["ended"].get((self.commit or "")[:7])
         started = "" if ended is None else ended.isoformat()
@@ -83,5 +83,5 @@ class Account(Struct):
 
 
 def load(path: Path) -> Account:
-    """Read an account; raises UserError where the file is missing or none."""
+    """Read an account; raises UserError if the file is missing, or is not an account."""
     return bounds.read(path, Account, "an account of a simulation")

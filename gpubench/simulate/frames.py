@@ -74,7 +74,7 @@ def save_frame(
 ) -> None:
     """Write a figure as a frame; the given axes show the particles.
 
-    Adds a title above and the colour key below. With speeds or shading, the number of colours is
+    Adds a title above and the colour key below. If colours show speeds or shading, their number is
     reduced, which keeps the file small.
     """
     key = Key.of(snapshot)

@@ -30,8 +30,8 @@ def require_possible(renderer: str) -> None:
 def choose(snapshot: Snapshot, say: Callable[[str], None]) -> str:
     """Return the default renderer for the frames of a run.
 
-    Colours by speed are drawn in perspective where possible, else as a slab; `say` is then called
-    with the reason. Species must be visible inside the box, which only a slab shows.
+    Colours by speed are drawn in perspective or, if that is impossible, as a slab; then `say` is
+    called with the reason. Species must be visible inside the box, which only a slab shows.
     """
     if snapshot.colour_by == "species":
         return slab.NAME

@@ -31,7 +31,7 @@ class Crew:
 
     @classmethod
     def join(cls, device: str, transport: str = "auto", oversubscribed: bool = False) -> Crew:
-        """Join the others; collective where a launcher started several processes.
+        """Join the other ranks; a collective call if a launcher started several processes.
 
         Raises UserError for a transport that is unknown.
         """

@@ -50,7 +50,7 @@ class Timetable:
         return every > 0 and (step % every == 0 or step == self.steps)
 
     def room(self, step: int) -> int:
-        """Return the number of steps until any output is due."""
+        """Return the number of steps until the next output is due, or the run ends."""
         intervals = (self.observe_every, self.frame_every, self.checkpoint_every)
         return min([self.steps - step, *(n - step % n for n in intervals if n > 0)])
 
@@ -153,7 +153,7 @@ class _Run:
         self._pace = _Pace(self._timetable.steps - self._workload.step)
 
     def finish(self) -> Simulated:
-        """Do all blocks and the outputs between them; stop early if asked to."""
+        """Do all blocks and the outputs between them; stop early after Ctrl-C."""
         workload, last = self._workload, self._timetable.steps
         start = workload.step
         with (
@@ -176,7 +176,7 @@ class _Run:
         )  # fmt: skip
 
     def _do_block(self) -> int:
-        """Queue some steps, wait for them, and check for faults; return their number."""
+        """Queue some steps, wait for them, and check for faults; return the number of steps."""
         workload, device = self._workload, self._workload.device
         steps = self._pace.steps_within(self._timetable.room(workload.step))
         begin = device.record()
@@ -206,7 +206,7 @@ class _Run:
 
     def _observe(self, snapshot: Snapshot) -> None:
         if self._observations and self._observations[-1]["step"] >= snapshot.step:
-            return  # already written, by the run that saved the checkpoint
+            return  # already observed by the run that saved the checkpoint
         seen = self._workload.observe(snapshot)
         self._observations.append({"step": snapshot.step, "time": snapshot.time, **seen})
 

@@ -31,7 +31,7 @@ ACCOUNT = "simulation.json"
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a run, and the interval of each in steps; None to choose one.
+    """The outputs of a run, and the interval of each in steps; None for a default interval.
 
     frames: a folder. trajectory, checkpoint: files. None for outputs that are not wanted.
     renderer: for the frames, see pictures.RENDERERS; None if unspecified.
@@ -153,7 +153,7 @@ class Writers:
         return self._folder.finish() if self._folder is not None else None
 
     def keep(self, told: dict[str, Any]) -> None:
-        """Write the run's summary beside the frames, for a report, with relative file names."""
+        """Write the run's summary beside the frames, for a report; paths become file names."""
         if self._folder is not None:
             names = {
                 name: Path(told[name]).name

@@ -26,7 +26,7 @@ NAME = MATPLOTLIB
 SIDE = 5.6  # longer side of the box in inches
 LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # margins in inches; AXIS: between the box and the key
 
-SLAB = 1.5  # thickness of the slab shown, in spacings or mean distances: about 1 at density 3
+SLAB = 1.5  # slab thickness, in spacings or mean distances: about one length unit at density 3
 THIN = 3.0  # depth in the same unit up to which all particles are shown
 DIAMETER = 1.1  # a particle's diameter, in spacings or mean distances
 LAYERS = 8  # number of depth layers, drawn back to front

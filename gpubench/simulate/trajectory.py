@@ -105,7 +105,7 @@ class GsdTrajectory(Trajectory):
         moment = _gsd_moment(snapshot)
         if self._run is not None:
             moment.log[_RUN] = np.frombuffer(self._run.encode(), np.uint8)
-        # GSD opens files by name, and this one may be unnamed.
+        # GSD opens files by name, and `file` has only a descriptor.
         with gsd.hoomd.open(f"/proc/self/fd/{file.fileno()}", "w") as moments:
             moments.append(moment)
 

@@ -32,7 +32,7 @@ class WorkloadStep(Algorithm):
     workload: the workload's class. algorithm, form, parameters: the cell list's class and variant.
     skin: see Workload. time_step: replaces the workload's time step, unless None.
     ranks: the number of ranks that share the simulation (the runner starts them); None for one.
-    decomposition: how the ranks divide it, see gpubench/decomposed; None with one rank.
+    decomposition: how the ranks divide it, see gpubench/decomposed; None for one rank.
     setting: a parameter of the workload, NAME=VALUE, or None.
     launches: the number of steps in a launch; reported times are per step.
     input_hash: SHA-256 over the initial state, first 16 hex digits.
@@ -139,8 +139,8 @@ class WorkloadStep(Algorithm):
     def outcome(self) -> dict[str, int | float | str]:
         """Return the number of simulation steps done, including checks and warm-up.
 
-        Also return the fraction of particles that changed cells (as long as the reach of the
-        forces) in the last checked step, and the workload's own outcome.
+        Also return the fraction of particles that changed cells in the last checked step (cells at
+        least as long as the reach of the forces), and the workload's own outcome.
         """
         return {"steps_done": self.workload.step, **self._moved, **self.workload.outcome()}
 

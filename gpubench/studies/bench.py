@@ -128,7 +128,7 @@ class Bench:
         if any(trial.verdict is None for trial in self.trials):
             try:
                 self._make(on_drawn)
-            except MemoryError as error:  # from the input; an algorithm's fails only its trial
+            except MemoryError as error:  # in making inputs; in an algorithm, only its trial fails
                 for trial in self.trials:
                     if trial.verdict is None:
                         trial.rule_out(*verdict_on(error, device))
@@ -229,7 +229,7 @@ def failed(
 
 
 def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
-    """Return a function that returns an input's oracle for a family, made once per family."""
+    """Return a function from the name of a family to its oracle for an input, made only once."""
     return cache(lambda family: problems.problems()[family].oracle(inputs))
 
 
@@ -262,7 +262,7 @@ def _make_and_check(
             make = partial(WorkloadStep, workload=workload, algorithm=cls)
         before = draws.seconds
         algorithm, making = timed(partial(_made, make, device, subject, inputs))
-        making -= draws.seconds - before  # the time to draw inputs is shared by all subjects
+        making -= draws.seconds - before  # excludes drawing inputs, which subjects share
         if isinstance(algorithm, WorkloadStep):
             trial.drawn = {"input_hash": algorithm.input_hash}
         seconds = [making]
@@ -372,7 +372,7 @@ def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> No
 
 
 def verdict_on(error: BaseException, device: Device) -> tuple[str, str]:
-    """Return the status and reason for an exception: skipped where the device is unable."""
+    """Return the status and reason for an exception: skipped if the device lacks what it needs."""
     kind = type(error).__name__
     said = printable(next(iter(str(error).strip().splitlines()), ""))
     if isinstance(error, OutOfMemory):

@@ -36,7 +36,7 @@ class NoAnswer(Exception):
 
 
 class Child:
-    """The requesting side: starts such a process and sends it requests."""
+    """The requesting side: starts a measuring process and sends it requests."""
 
     def __init__(self) -> None:
         ours, its = socket.socketpair()
@@ -54,8 +54,8 @@ class Child:
         """Call a method of `MeasuringSide` and return its answer.
 
         on_news: called with data that the process sends before its answer.
-        Raises UserError if the method did, and NoAnswer if it raised another exception (whose type
-        and first line the message has) or if the process ended.
+        Raises UserError if the method did, and NoAnswer if it raised another exception (the message
+        has its type and first line) or if the process ended.
         """
         try:
             self._connection.send((do, given))
@@ -173,7 +173,7 @@ def serve(connection: Connection) -> None:
 
 
 def _answer(worker: MeasuringSide, do: str, given: tuple[Any, ...]) -> tuple[str, Any]:
-    """Return the kind of an answer, and the result of the request."""
+    """Carry out a request; return the kind of its answer, and the answer."""
     try:
         return "answer", getattr(worker, do)(*given)
     except UserError as error:

@@ -18,10 +18,10 @@ def spread_points(
     value; all combinations of these ends come first. points: number of combinations, at most as
     many as exist. Returns the index of a value for each axis, sorted.
 
-    A scrambled Sobol sequence (Owen 1998) proposes points. For each point, keep the combinations
-    left whose single values were used least often; of these, those whose pairs of values were used
-    least often; then take the one nearest to the point. So every value of every axis occurs about
-    equally often, which the sequence alone ensures only for powers of two.
+    A scrambled Sobol sequence (Owen 1998) proposes points. For each point, from the combinations
+    not yet taken, keep those whose single values were used least often; of these, those whose pairs
+    of values were used least often; then take the one nearest to the point. So an axis's values
+    occur about equally often, which the sequence alone ensures only for powers of two.
     """
     from scipy.stats import qmc  # slow to import, and used by few studies
 

@@ -29,7 +29,7 @@ def facts_of(algorithm: Algorithm) -> dict[str, Any]:
 
 
 def require_countable(algorithm: Algorithm) -> None:
-    """Raise TypeError or ValueError for an invalid number of launches or reason for no graph."""
+    """Raise TypeError or ValueError if an algorithm's `launches` or `no_graph` is invalid."""
     if not _amount("launches", algorithm.launches):
         raise ValueError("launches must be at least 1")
     _text_or_none("no_graph", algorithm.no_graph)

@@ -196,7 +196,7 @@ def missing(
 
 
 def cell_key(identity: Mapping[str, Any]) -> str:
-    """Return a key of a record that is known before its input is made.
+    """Return the key of a record as far as it is known before its input is made.
 
     A results file is continued only by the same code, which makes the same input from the same seed
     and sizes, so finished records can be found without drawing 2^26 particles. The key also omits

@@ -79,7 +79,7 @@ class Here(Engine):
 
 
 def engine_of(where: Device | Engine) -> Engine:
-    """Return the engine: a device of this process, unless another is given."""
+    """Return `where` if it is an engine, else an engine for this device of the process."""
     return where if isinstance(where, Engine) else Here(where)
 
 

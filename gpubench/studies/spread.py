@@ -47,7 +47,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Sight:
-    """The host of a rank, and the devices it finds there (at least one)."""
+    """The host of a rank, and the devices that the rank finds there (at least one)."""
 
     host: str
     spots: tuple[Spot, ...]
@@ -77,7 +77,7 @@ class MeasuredInput:
     """The result of measuring an input in a rank.
 
     records: None if the rank could not reopen its device, so that nothing was measured.
-    reason: why it could not.
+    reason: why the rank could not reopen its device, if so.
     """
 
     rank: int
@@ -135,7 +135,7 @@ class Spread:
             comm.gather(measurer.settle(comm.scatter(None)))
             Measurer.here = measurer
             with MPICommExecutor(comm):
-                pass  # rank 0 has ended
+                pass  # reached when rank 0 has ended
 
 
 def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[RankDevice]:
@@ -186,7 +186,7 @@ def _of_any(environment: dict[str, Any]) -> dict[str, Any]:
 class Pool(Engine):
     """The devices of all other ranks; each rank measures one input at a time.
 
-    executor: calls functions in those ranks. facts: fields of DeviceModel, from one of them.
+    executor: calls functions in those ranks. facts: fields of DeviceModel, from one such rank.
     workers: the number of measuring ranks.
     """
 
@@ -263,7 +263,7 @@ class Measurer:
         return environment
 
     def measure(self, job: Job, budget: Budget) -> MeasuredInput:
-        """Measure an input; if the process dies, all its records are failed.
+        """Measure an input; if the process dies, all records of the input are `failed`.
 
         Raises UserError for an algorithm's errors that the user must correct.
         """

@@ -21,6 +21,7 @@ from gpubench.core.algorithm import Algorithm
 from gpubench.core.recipe import Recipe, axes, required_axes
 from gpubench.measure.budget import Budget, Mode
 from gpubench.problems.steps.axes import Simulation
+from gpubench.studies import claims
 from gpubench.studies.design import spread_points
 
 FOLDER = PACKAGE / "studies"
@@ -56,7 +57,6 @@ class Published:
     quantities: where `column_axis` is "quantity" and `columns` are the published headings, the
         quantity in each column; times among them are in `unit`.
     axes: the values that the table holds fixed, e.g. {"per_cell": 4}; they select measured inputs.
-    claim: the paper's claim about the table, in its own words.
     """
 
     caption: str
@@ -73,7 +73,6 @@ class Published:
     quantities: tuple[Quantity, ...] = ()
     algorithms: tuple[str, ...] = ()
     axes: Mapping[str, Any] = field(default_factory=dict)
-    claim: str = ""
     note: str = ""
 
 
@@ -145,7 +144,7 @@ class Sweep:
     def along(self, changed: Mapping[str, tuple[Any, ...]]) -> Sweep:
         """Return the sweep with other values along some axes.
 
-        A number of moved particles replaces their fraction.
+        Values of `moved` (numbers of particles) replace those of `moved_fraction`.
         """
         given = {**self.axes, **changed}
         if "moved" in changed:
@@ -153,7 +152,7 @@ class Sweep:
         return replace(self, axes=given)
 
     def varies(self, axis: str) -> bool:
-        """Return whether an axis has values; for the number moved, fractions count too."""
+        """Return whether an axis has values; for `moved`, values of `moved_fraction` count too."""
         return bool(self.axes.get(axis)) or (axis == "moved" and self.varies("moved_fraction"))
 
     @property
@@ -166,7 +165,7 @@ class Sweep:
         every = itertools.product(*self.axes.values())
         found = every if self.points is None else self._designed(self.points)
         made = (self.kind(**dict(zip(self.axes, values, strict=True))) for values in found)
-        # With few particles, two fractions can give the same number.
+        # With few particles, two fractions can give the same number: drop duplicates.
         return list(dict.fromkeys(made))
 
     def _designed(self, points: int) -> list[tuple[Any, ...]]:
@@ -187,8 +186,8 @@ class Sweep:
 class Views:
     """How a report presents a study of neighbour searches.
 
-    answers: the tasks for which the front page uses it. first: the start of its own page, "maps" or
-    "libraries".
+    answers: tasks for which the front page shows the study's recommendation. first: what the
+    study's own page shows first, "maps" or "libraries".
     """
 
     answers: tuple[str, ...] = ()
@@ -209,6 +208,7 @@ class Study:
     note: text needed to interpret its times, shown at the top of its page.
     text: the text of its file.
     views: how a report presents a study of neighbour searches; None for all others.
+    claims: what the paper claims, and what tests it.
     """
 
     name: str
@@ -228,6 +228,7 @@ class Study:
     note: str = ""
     text: str = field(default="", compare=False, repr=False)
     views: Views | None = None
+    claims: tuple[claims.Claim, ...] = ()
 
 
 def load_study(name: str) -> Study:
@@ -282,7 +283,9 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
             raise StudyError(f"{study.name}.toml: no algorithm {name!r}; {registry.OWN}")
     sweeps = [*study.sweeps, *(sweep.quickened() for sweep in study.sweeps)]
     measured = [(subject, sweep.kind) for sweep in sweeps for subject in sweep.subjects]
-    for subject, inputs in (*measured, *((subject, None) for subject in study.subjects)):
+    claimed = [Subject(c.algorithm, c.form, c.parameters) for c in claims.cells(study.claims)]
+    named = ((subject, None) for subject in (*study.subjects, *claimed))
+    for subject, inputs in (*measured, *named):
         algorithm = algorithms.get(subject.algorithm)
         if algorithm is None:
             raise StudyError(
@@ -339,8 +342,17 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         subjects=subjects,
         budget=Budget(**data.get("budget", {})),
         views=Views(**_frozen_fields(data["views"])) if "views" in data else None,
+        claims=_claims(data.get("claims", ())),
         **{key: data[key] for key in as_they_are if key in data},
     )
+
+
+def _claims(data: Sequence[dict[str, Any]]) -> tuple[claims.Claim, ...]:
+    found, known = claims.parse(data), problems.axes()
+    for cell in claims.cells(found):
+        if unknown := {*cell.axes, *filter(None, [cell.per])} - {*known}:
+            raise StudyError(f"claims: no axis {', '.join(sorted(unknown))}")
+    return found
 
 
 def _published(data: dict[str, Any], sweeps: Sequence[Sweep]) -> Published:

@@ -1,4 +1,4 @@
-"""During checks, fill device memory with garbage, and compare its size with the declared size."""
+"""During checks, fill allocated memory with garbage; compare its size with the declared size."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gpubench.core.poison import FLOATS
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
-# Used as an index, this stays within an array and the ROOM behind it, so nothing crashes.
+# Garbage for integer arrays. As an index, it stays within an array plus ROOM: nothing crashes.
 INTEGER = 3
 ROOM = 2**20  # unused items behind each array
 
 
 class UndeclaredMemory(Exception):
-    """An algorithm's `workspace_bytes` is less than it allocated."""
+    """An algorithm's `workspace_bytes` is less than the bytes that it allocated."""
 
 
 class Allocations:
-    """Counts the bytes allocated by a device's `empty`, but not by `upload`, in `total`."""
+    """Counts, in `total`, the bytes allocated by a device's `empty`, but not by its `upload`."""
 
     def __init__(self) -> None:
         self.total = 0
 
     def declared_by(self, make: Callable[..., Algorithm]) -> Callable[..., Algorithm]:
-        """Wrap a constructor to raise UndeclaredMemory if it declares less than it allocates."""
+        """Wrap a constructor; raises UndeclaredMemory if `workspace_bytes` is too small."""
 
         def made(**options: Any) -> Algorithm:
             before = self.total
@@ -49,7 +49,7 @@ class Allocations:
 
 @contextmanager
 def soiled_memory(device: Device) -> Iterator[Allocations]:
-    """Fill the arrays of `device.empty` with NaN or a small integer, and count their bytes.
+    """Make `device.empty` fill its arrays with NaN or a small integer, and count their bytes.
 
     Fresh memory is often zero: without this, an algorithm that relies on zeros may pass by chance.
     """

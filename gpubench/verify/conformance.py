@@ -16,7 +16,7 @@ from gpubench.core.recipe import Inputs
 
 @dataclass(frozen=True)
 class CaseResult:
-    """The outcome of a case. status: `ok`, `wrong` or `skipped`. reason: empty for `ok`."""
+    """The result of a case. status: `ok`, `wrong` or `skipped`. reason: empty if it is `ok`."""
 
     name: str
     status: str
@@ -25,17 +25,17 @@ class CaseResult:
 
 @cache
 def _oracle(family: str, case: Case) -> Oracle:
-    """Return the oracle of a case, cached for all algorithms of the family."""
+    """Return the oracle of a case, cached to be shared by all algorithms of the family."""
     return problems.problems()[family].oracle(case.make(), case.exact)
 
 
 def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> list[CaseResult]:
     """Run the suite of a family.
 
-    make_algorithm: constructs the algorithm with its conformance_parameters; the keywords are those
-        of the input's `made_for`. A case for which it raises NotSupported is skipped.
-    The answer is checked after two launches. Between them it is overwritten with values that no
-    correct answer holds, so the second launch must recompute all of it.
+    make_algorithm: constructs the algorithm with its conformance_parameters; takes the keywords of
+        the input's `made_for`. A case for which it raises NotSupported is skipped.
+    The answer is checked after each of two launches. Between them, it is overwritten with values
+    that no correct answer holds, so the second launch must recompute all of it.
     """
     return [
         _run(make_algorithm, case.name, case.make(), _oracle(family, case))

@@ -13,15 +13,15 @@ from gpubench.core.case import Case
 from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.verify.conformance import run_case
 
-PIECES = 8  # maximum pieces of a large input that are tried in its place, for each size
+PIECES = 8  # maximum number of pieces of each size that are tried in place of a large input
 
 
 @dataclass(frozen=True)
 class Smallest:
     """The smallest input found on which an algorithm is wrong.
 
-    inputs: the remaining particles. problem: the error in its answer for them.
-    tried: the number of inputs on which it was run.
+    inputs: the remaining particles. problem: the error in the algorithm's answer for them.
+    tried: the number of inputs on which the algorithm was run.
     """
 
     inputs: ParticleSet
@@ -108,8 +108,8 @@ def smallest_failure_of_a_piece(
     """Find a piece of a large input on which an algorithm is still wrong, and shrink it.
 
     Pieces of `particles` particles are tried first, then larger ones up to `largest`, with fewer
-    runs each: some algorithms use cells, and are wrong, only if there are enough particles.
-    Returns None if the algorithm is right on all of the PIECES of each size.
+    runs each: some algorithms use cells only for many particles, and may be wrong only then.
+    Returns None if the algorithm is right on all pieces that were tried (PIECES of each size).
     """
     while particles <= largest:
         for piece in _pieces_of(inputs, particles, PIECES):
@@ -124,7 +124,7 @@ def smallest_failure_of_a_piece(
 def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
     """Return pieces of an input, each of `particles` particles from consecutive cells.
 
-    The pieces are spread over the input; an input that has no more particles is the only piece.
+    The pieces are spread over the input. An input of at most that size is its only piece.
     """
     if inputs.particles <= particles:
         return [inputs]

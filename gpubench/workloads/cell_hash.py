@@ -14,8 +14,8 @@ from gpubench.devices.base import Device
 class CellHash:
     """Hashes the cell of each position (silva2012, Algorithm 1).
 
-    constants: compile-time constants of kernels/in_cells.cu. origin: the cell hashed as (0, 0, 0),
-    unless the bounds of the world are part of the key.
+    constants: compile-time constants of kernels/in_cells.cu. origin: the cell hashed as (0, 0, 0);
+    with `table.limits`, that is the lowest cell along each axis instead.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class CellHash:
         )
 
     def launch(self, places: Any, bucket_of: Any, packed_box: Any) -> None:
-        """Queue the kernel that finds the bucket of each particle.
+        """Queue the kernels that find the bucket of each particle.
 
         places: the workload's positions, (particles, 4). bucket_of: int32 (particles,).
         """

@@ -1,6 +1,6 @@
 """Particles in a box, kept in cells by any algorithm: the base of all workloads over cells.
 
-Each step rebuilds or updates the cells; with a skin, it instead keeps neighbour lists until a
+Each step rebuilds or updates the cells; with a skin, neighbour lists are kept instead, until a
 particle has moved half the skin. If the algorithm sorts, particles are stored in cell order.
 """
 
@@ -53,7 +53,7 @@ class InCells(Workload):
     A place is (x, y, z, id), uint32, in units of the box (see physics/box.py). Each column is
     float32 (particles, 4). Arrays hold the bits of places as float32, as algorithms expect.
 
-    columns: the columns' names, at most two. box: the box. reach: maximum distance of neighbours.
+    columns: the names of at most two columns. box: the box. reach: maximum distance of neighbours.
     flat: axes along which nothing moves. origin_cell: the cell of the origin, for hashed cells.
     """
 
@@ -62,7 +62,7 @@ class InCells(Workload):
     reach: float
     flat: tuple[int, ...] = ()
     origin_cell: tuple[int, int, int] = (0, 0, 0)
-    coarsely: tuple[Any, ...] = ()  # (packed box, array of coarse places) if cells are sorted
+    coarsely: tuple[Any, ...] = ()  # if cells are sorted: (packed box, array of coarse places)
     _is_built = False  # whether valid cells exist
     common: ClassVar[Mapping[str, Value]] = {}
 
@@ -123,7 +123,7 @@ class InCells(Workload):
     def cell_by_id(self) -> NDArray[np.int64]:
         """Return the cell of each particle, in order of their ids, int64, shape (particles,).
 
-        These cells are as long as the reach, whatever cells the algorithm uses.
+        These cells are at least as long as the reach, whichever cells the algorithm uses.
         """
         places = self.device.download(self.places).view(np.uint32)
         return take(self.box.cell_numbers(places, self.reach), rows_of(places[:, 3]))
@@ -165,7 +165,7 @@ class InCells(Workload):
     def stepped(self) -> None:
         """Note that a step has been queued."""
         if self.skin > 0:
-            # The arrays that were sorted for the lists become the state.
+            # The step wrote the state, in the order of the lists; the next step reads it there.
             self.current = [self.places, *self.state_columns]
         self.step += 1
 
@@ -246,7 +246,7 @@ class InCells(Workload):
             raise UserError(f"this is no state of {self.name} with {self.particles} particles")
 
     def poison(self) -> None:
-        """Clear neighbour lists and cells, but not cells that the next step updates."""
+        """Clear neighbour lists and cells, except cells that the next step updates."""
         if self.skin > 0:
             self.device.fill(self._counts, 0x00)
             self.device.fill(self.stale, 0xFF)
@@ -316,7 +316,7 @@ class InCells(Workload):
 
     @property
     def order(self) -> Any:
-        """For each particle in cell order, the row of its state, if the state is not reordered."""
+        """The state row of each particle in cell order, if `scatters`; else an unused array."""
         return self._cells[1] if self.scatters else self._cell_of[0]
 
     def by_id(self, column: Any) -> NDArray[Any]:
@@ -374,7 +374,7 @@ class InCells(Workload):
         self._graph_cells: Any = None
 
     def _allocate_for_shape(self) -> None:
-        """Allocate arrays in cell order, if the cells are sorted."""
+        """Allocate the arrays that hold particles in cell order, if the cells are sorted."""
         n, is_sorted = self.particles, self._shape in (SortedCells, HashedCells)
         form = self.algorithm.forms[self.algorithm.form]
         self._reorders = is_sorted and form.reorders

@@ -1,7 +1,7 @@
 """A fluid with density constraints: a dam break with long steps.
 
 The model and its units: gpubench/physics/constraint.py. The phases of a step: cells, sort, listing
-neighbours (list), setting up the solve (blocks), pressures (solve), and symplectic Euler.
+neighbours (list), setting up the solve (blocks), pressures (solve), symplectic Euler (integrate).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from gpubench.workloads.tank import DamBreak, by_ids
 from gpubench.workloads.workload import Snapshot, State, Value
 
 NOTED = 1.6  # capacity of a particle's neighbour list, relative to the mean length
+# Floats per recorded neighbour that store the matrix, in the order of MATRIX in the kernels.
+MATRICES = {"free": 0, "float4": 4, "planes": 3}
 SLOT, SQUARES, LIMBS = 16, 4, 5  # as in kernels/constraint_fluid.cu
 MOST_PARTICLES = BLOCK * 2**19  # more could overflow the words of a dot product
 # Number of words of `statistics` in kernels/constraint_fluid.cu.
@@ -45,7 +47,8 @@ class ConstraintFluid(DamBreak):
     incompressible fluid, 1 for the compressibility of SPH. damping: tau in time steps. solver:
     jacobi, or conjugate-gradients, which updates its active set (the positive pressures) every
     `restart` iterations. iterations: maximum per step. tolerance: a solve ends when the root mean
-    square of the remaining density error falls below it.
+    square of the remaining density error falls below this. matrix: `free` if both products
+    compute their blocks, `float4` or `planes` if they read stored ones; see MATRICES.
     """
 
     name = "constraint-fluid"
@@ -54,13 +57,14 @@ class ConstraintFluid(DamBreak):
     defaults: ClassVar[Mapping[str, Value]] = {
         "time_step": 1.0, "solver": "conjugate-gradients", "iterations": 48, "restart": 6,
         "tolerance": 1e-3, "compliance": 0.01, "damping": 2.0, "relaxation": 0.4, "warm_start": 1.0,
-        "neighbours": 30.0, "viscosity": 0.05, "mach": 0.2, "wall_distance": 0.5, **DamBreak.tank,
+        "matrix": "free", "neighbours": 30.0, "viscosity": 0.05, "mach": 0.2, "wall_distance": 0.5,
+        **DamBreak.tank,
     }  # fmt: skip
-    variants: ClassVar[Sequence[Mapping[str, Value]]] = ({},)
+    variants: ClassVar[Sequence[Mapping[str, Value]]] = tuple({"matrix": m} for m in MATRICES)
     steps_by_default = 1000
 
     def set_up(self, rng: np.random.Generator) -> None:
-        require_known_values(self.parameters, {"solver": SOLVERS})
+        require_known_values(self.parameters, {"solver": SOLVERS, "matrix": MATRICES})
         for name in ("iterations", "restart"):
             if not 1 <= self.number(name) <= 10_000:
                 raise UserError(f"{name} must be 1 to 10000, not {self.number(name):g}")
@@ -116,7 +120,7 @@ class ConstraintFluid(DamBreak):
             raise UserError(f"a state of {self.name} has pressures that are below 0 or no numbers")
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return the observables of Tank, the last step's density errors, solver statistics."""
+        """Return the observables of Tank, the last step's density errors, and solver statistics."""
         errors = np.maximum(self.density_errors(), 0.0) if self.step > self._restored_at else None
         of_density = {
             "largest_density_error": math.nan if errors is None else float(errors.max()),
@@ -125,10 +129,10 @@ class ConstraintFluid(DamBreak):
         return {**super().observe(snapshot), **of_density, **self.solves()}
 
     def outcome(self) -> dict[str, int | float | str]:
-        return dict(self.solves())
+        return {**self.solves(), "memory_mb": self.workspace_bytes / 1e6}
 
     def solves(self) -> dict[str, float]:
-        """Return iterations per step and residuals since the last restore.
+        """Return iterations per step, residuals, and unconverged steps since the last restore.
 
         A residual is the root mean square of gpubench.physics.constraint.residuals.
         """
@@ -173,12 +177,14 @@ class ConstraintFluid(DamBreak):
         self._meetings = self.array(3, "uint64")
         near = math.ceil(NOTED * self.number("neighbours"))
         self._near, self._notes = near, self.array(n * near, "int32")
+        self._matrix = self.array(n * near * MATRICES[str(self.parameters["matrix"])], "float32")
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
         packed = self.liquid.packed(self.particles)
         self._packed, self._limit = self.device.upload(packed.view("uint8")), packed["limit"][0]
-        constants = {**self.constants, "NEAR": self._near}
+        matrix = [*MATRICES].index(str(self.parameters["matrix"]))
+        constants = {**self.constants, "NEAR": self._near, "MATRIX": matrix}
         names = list(KERNELS)
         if self._is_resident:
             constants["RESIDENT_BLOCKS"] = RESIDENT_BLOCKS
@@ -198,7 +204,7 @@ class ConstraintFluid(DamBreak):
         self._kernels["blocks"](
             self.blocks, BLOCK, *self.current, *self.candidates, self._noted, self._notes,
             self.packed_box, self._packed, self.particles, self._points, self._start,
-            self._diagonal, self._x,
+            self._diagonal, self._x, self._matrix,
         )  # fmt: skip
 
     def _solve(self) -> None:
@@ -207,7 +213,7 @@ class ConstraintFluid(DamBreak):
             self._by_jacobi()
         elif self._is_resident:
             self.device.fill(self._meetings, 0xFF)
-            # Every resident block does the same number of turns, as few as possible.
+            # Every resident block takes equally many blocks of particles, as few as possible.
             turns = -(-self.blocks // (RESIDENT_BLOCKS * self.device.compute_units))
             blocks = -(-self.blocks // turns)
             self._launch(
@@ -237,7 +243,7 @@ class ConstraintFluid(DamBreak):
         self._evaluate(slot, before, counts=False)
 
     def _is_done(self, slot: int) -> bool:
-        """Read back whether a stage has converged; on a CPU this is cheaper than idle launches."""
+        """Read back whether a slot has converged; on a CPU this is cheaper than idle launches."""
         first = slot * SLOT + SQUARES
         words = self.device.download(self.progress)[first : first + LIMBS].view(np.uint32)
         total = sum(int(word) << (13 * place) for place, word in enumerate(words))
@@ -253,17 +259,17 @@ class ConstraintFluid(DamBreak):
         self._evaluate(iterations, iterations - 1, counts=False)
 
     def _evaluate(self, slot: int, before: int, *, counts: bool) -> None:
-        """Queue computing velocities and residuals, unless stage `before` has converged."""
+        """Queue kernels for velocities and residuals, which exit if slot `before` converged."""
         self._launch("push_all", slot, before)
         self._launch("residuals", slot, before, int(counts))
 
     def _launch(self, stage: str, *about: Any, blocks: int | None = None) -> None:
-        """Queue a stage of the solve."""
+        """Queue the kernel `stage` of the solve."""
         self._kernels[stage](
             blocks or self.blocks, BLOCK, self._points, *self.candidates, self._noted, self._notes,
-            self.packed_box, self._packed, self.current[1], self._start, self._diagonal, self._x,
-            self._r, self._image, self._after, self._sway, self._held, self.progress,
-            self.statistics, self.particles, *about,
+            self.packed_box, self._packed, self.current[1], self._start, self._diagonal,
+            self._matrix, self._x, self._r, self._image, self._after, self._sway, self._held,
+            self.progress, self.statistics, self.particles, *about,
         )  # fmt: skip
 
     def _integrate(self) -> None:

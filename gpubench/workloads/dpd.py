@@ -20,7 +20,7 @@ from gpubench.base.errors import UserError
 from gpubench.physics.arrays import Floats
 from gpubench.physics.box import Box
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
-from gpubench.physics.fluid import INTEGRATORS, Fluid
+from gpubench.physics.fluid import INTEGRATORS, Fluid, normalisation
 from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
 from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum, temperature
@@ -44,7 +44,7 @@ class Beginning:
     """The initial state of a workload: the box, the fluid, and the particles.
 
     positions: float64 (particles, 3). species: int8 (particles,).
-    flat: axes along which nothing moves, for two dimensions.
+    flat: axes along which nothing moves, if there are only two dimensions.
     """
 
     box: Box
@@ -58,8 +58,8 @@ class Beginning:
 class DPD(InCells):
     """The base class of the DPD workloads, which differ in their model.
 
-    Its columns are the velocities at half steps, (x, y, z, bits of the species), and, for
-    integrators that predict them, the velocities that enter the drag.
+    The state columns are the velocities at half steps, (x, y, z, bits of the species), and, if the
+    integrator predicts other velocities for the drag, these.
     """
 
     source = "rozen2008, section 4; Groot and Warren, J. Chem. Phys. 107, 4423 (1997)"
@@ -105,7 +105,7 @@ class DPD(InCells):
 
     @property
     def dimensions(self) -> int:
-        """2 or 3."""
+        """The number of dimensions, 2 or 3."""
         return int(self.parameters.get("dimensions", 3))
 
     def make_fluid(
@@ -115,7 +115,7 @@ class DPD(InCells):
         noise: tuple[float, float, float],
         **others: Any,
     ) -> Fluid:
-        """Make a fluid, converting coefficients for the weights named by the parameters."""
+        """Make a fluid; convert its coefficients if the parameter `weights` is rozen2008."""
         if self.parameters["weights"] == "groot-warren":
             return Fluid(repulsion, friction, noise, **others)
         return Fluid.of_paper(
@@ -145,7 +145,7 @@ class DPD(InCells):
         return self.in_place(self._force)
 
     def snapshot(self) -> Snapshot:
-        """Return positions, and velocities at their time: the stored velocities plus half a kick.
+        """Return positions, and velocities at the same time: the stored ones plus half a kick.
 
         Computes the forces of the next step for this. Raises BlowUp like `require_sound`.
         """
@@ -267,7 +267,7 @@ class DPDOfPaper(DPDStandard):
 
 
 class TwoSpecies(DPD):
-    """The base class of the paper's two runs."""
+    """The base class of the two simulations in rozen2008, which have two species."""
 
     common: ClassVar[Mapping[str, Value]] = {
         **DPD.common,
@@ -393,3 +393,35 @@ class DPDRayleighTaylor(TwoSpecies):
             wave = interface_wave(positions, species, self.box, mode=mode)
             found["wave_amplitude"] = float(abs(wave))
         return found
+
+
+def as_published(defaults: Mapping[str, Value]) -> dict[str, Value]:
+    """Return defaults with the paper's integrator, random numbers and weights.
+
+    The paper prints no coefficients: these exert the same forces in its normalisation.
+    """
+    density = float(defaults["density"])
+    powers = {"repulsion": 1, "friction": 2, "noise": 1}  # of 1 - r / cutoff
+    scaled = {
+        f"{name}_{pair}": float(defaults[f"{name}_{pair}"]) / normalisation(power, density, 3)
+        for name, power in powers.items()
+        for pair in ("aa", "ab", "bb")
+    }
+    paper = {"integrator": "leap-frog", "pair_noise": "rozen2008", "weights": "rozen2008"}
+    return {**defaults, **paper, **scaled}
+
+
+class SeparationOfPaper(DPDSeparation):
+    """The separation as in rozen2008, section 4: its weights, its steps, its random numbers."""
+
+    name = "dpd-rozen2008-separation"
+    summary = "dpd-separation with the weights, steps and random numbers of Rožen et al. 2008"
+    defaults: ClassVar[Mapping[str, Value]] = as_published(DPDSeparation.defaults)
+
+
+class RayleighTaylorOfPaper(DPDRayleighTaylor):
+    """The instability as in rozen2008, section 4: its weights, its steps, its random numbers."""
+
+    name = "dpd-rozen2008-rayleigh-taylor"
+    summary = "dpd-rayleigh-taylor with the weights, steps and random numbers of Rožen et al. 2008"
+    defaults: ClassVar[Mapping[str, Value]] = as_published(DPDRayleighTaylor.defaults)

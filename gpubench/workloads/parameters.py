@@ -14,7 +14,7 @@ WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
 
 
 def parse(name: str, text: str, kind: type[Value]) -> Value:
-    """Parse a value as the default's type `kind`; raise UserError if it is of another type."""
+    """Parse a value as `kind`, the type of the default; raise UserError for another type."""
     if kind is str:
         return text
     words = {int: "a whole number", float: "a finite number"}
@@ -28,7 +28,7 @@ def parse(name: str, text: str, kind: type[Value]) -> Value:
 
 
 def require_size(name: str, value: Value) -> None:
-    """Raise UserError for a finite number outside the range that kernels support."""
+    """Raise UserError for a finite number, not 0, outside the range that kernels support."""
     if isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
         return
     least, most = WHOLE_SIZES if isinstance(value, int) else SIZES

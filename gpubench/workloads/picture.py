@@ -42,11 +42,11 @@ class Picture:
         self.pixels = device.empty(self.width * self.height, "int32")
 
     def clear(self) -> None:
-        """Queue clearing the picture."""
+        """Queue a fill that clears the picture."""
         self.device.fill(self.pixels, NOTHING & 0xFF)
 
     def draw(self, places: Any, velocities: Any, box: Any, first: int, last: int) -> None:
-        """Queue drawing the particles `first` to `last` - 1; box: packed, on the device."""
+        """Queue drawing the particles `first` to `last` - 1; `box` is packed, on the device."""
         self._draw(
             self.device.blocks(last - first, BLOCK), BLOCK, places, velocities, box, first, last,
             self.width, self.height, self.scale, self.size, self.fastest, self.pixels,

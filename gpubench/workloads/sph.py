@@ -36,19 +36,19 @@ from gpubench.workloads.tank import DamBreak, Scene, Tank, by_ids
 from gpubench.workloads.workload import BlowUp, Snapshot, State, Value, Workload
 
 PRESSURES = ("cut", "kept")  # negative pressures are cut to 0, or kept
-# Words of a particle for the candidates that the density pass records for the force pass: NOTED per
-# neighbour at rest, and at least LEAST_NOTED, for nine rows of cells, which may wrap.
+# Words per particle in which the density pass records candidates for the force pass: NOTED per
+# neighbour at rest, and at least LEAST_NOTED, enough for nine rows of cells, which may wrap.
 NOTED, LEAST_NOTED = 1.6, 36
 COARSE_BEHIND = 4  # padding after coarse positions: AT_ONCE in kernels/common/coarse.h
-# The edge of an unbounded world, a power of two, so that positions are multiples of 2^-16 kernel
-# radii; and the width of pictures of the world, in widths of the fluid column.
+# WORLD: the edge of an unbounded world in kernel radii, a power of two, so that positions are
+# multiples of 2^-16. VIEW: the width of pictures of the world, in widths of the fluid column.
 WORLD, VIEW = 2.0**15, 6.0
 
 
 class SPH(Tank):
     """The base class of the SPH workloads, which differ in their scene.
 
-    Its only column is the velocities, (x, y, z, 0). bodies: the rigid bodies in their initial
+    The only state column is `velocities`, (x, y, z, 0). bodies: the rigid bodies in their initial
     state, axes in memory order; their current state is on the device.
 
     neighbours, mach: see Tank. viscosity: mu. pressure: whether the negative pressures of densities
@@ -276,7 +276,7 @@ class SPHKernels:
         self.densities, self.forces, self.integrate = (
             device.kernel("sph.cu", name, **given) for name in ("densities", "forces", "integrate")
         )
-        # For sorted cells: computes the coarse positions of rows that no sort has written.
+        # With sorted cells: the kernel for coarse positions of rows that no sort has written.
         is_marked = constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
         self.coarsen = device.kernel("sph.cu", "coarsen", **given) if is_marked else None
         if workload.bodies:
@@ -311,7 +311,7 @@ class SPHUnbounded(SPHDamBreak):
     """A dam break without a tank: the column collapses on all sides onto an endless floor.
 
     The world is WORLD kernel radii long along each axis, with the origin in the middle of its
-    floor. There are no other walls; a particle that leaves the world is a fault. The world has more
+    floor, which is the only wall; a particle that leaves the world is a fault. The world has more
     cells than a grid can number, so only a hash grid can hold them.
 
     away: offset of the column's centre from the origin along x and y, in kernel radii.

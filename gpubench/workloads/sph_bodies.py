@@ -76,7 +76,7 @@ class BodiesOnDevice:
             self.device.write(array, np.ascontiguousarray(states[:, part]))
 
     def place(self, kernels: BodyKernels, box: Any) -> None:
-        """Queue the kernel that computes the positions of the body particles."""
+        """Queue the kernel that computes positions and velocities of the body particles."""
         kernels.place_bodies(
             self.device.blocks(self.count, BLOCK), BLOCK, self._packed, *self._states,
             self._offsets, box, self.count, self._before, self._places, self._speeds, self._arms,
@@ -94,7 +94,7 @@ class BodiesOnDevice:
         planes: tuple[int, int],
         force: Any,
     ) -> None:
-        """Queue the kernel of contacts with the fluid particles in `rows`, which fill `planes`."""
+        """Queue the kernel of contacts with the fluid in `rows`, which fills the cell `planes`."""
         kernels.couple(
             self.device.blocks(self.count, BLOCK), BLOCK, self._places, self._speeds, self.count,
             places, flow, *candidates, box, kernels.fluid, particles, *rows, *planes, force,
@@ -116,7 +116,7 @@ def inverse(axes: Sequence[int]) -> tuple[int, ...]:
 
 
 def in_memory(values: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """Return values, given in the scene's order of axes, in memory order."""
+    """Reorder three values from the scene's order of axes to memory order."""
     x, y, z = (values[axis] for axis in inverse(AXES))
     return x, y, z
 

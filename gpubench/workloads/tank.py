@@ -49,10 +49,10 @@ class Scene:
 
 
 class Tank(InCells):
-    """A fluid in a tank; its column is the velocities (x, y, z); subclasses define w.
+    """A fluid in a tank; the only state column is `velocities`: x, y, z, and a w of the subclass.
 
-    neighbours: the number within a kernel radius, at rest. mach: the Mach number of a free fall
-    through the height of the fluid, which sets gravity.
+    neighbours: the number of particles within a kernel radius, at rest. mach: the Mach number of a
+    free fall through the height of the fluid, which sets gravity.
     """
 
     columns = ("velocities",)
@@ -96,7 +96,7 @@ class Tank(InCells):
     def snapshot_of(
         self, state: Mapping[str, NDArray[Any]], bodies: Sequence[RigidBody]
     ) -> Snapshot:
-        """Return fluid and bodies: the fluid is species 0, bodies are numbered from 1."""
+        """Return fluid and bodies: the fluid is species 0, the bodies are species 1, 2, ..."""
         by_id = rows_of(state["places"][:, 3])
         positions = [self.box.to_positions(state["places"][by_id])]
         positions += [body.particle_positions() for body in bodies]

@@ -27,7 +27,7 @@ State = dict[str, NDArray[Any]]
 
 
 class Draws:
-    """A cache of the last initial state. seconds: time that the host spent drawing states."""
+    """A cache of the last initial state. seconds: the time the host spent drawing states."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -70,8 +70,8 @@ class BlowUp(UserError):
 class Snapshot:
     """All particles at one moment, in order of their ids.
 
-    step, time: since the start.
-    size, periodic: edges of the box, whose corner is the origin; whether each axis is periodic.
+    step, time: steps done and time simulated since the start.
+    size: edges of the box, whose corner is the origin. periodic: whether each axis is periodic.
     positions: float64 (particles, 3), inside the box.
     velocities: float64 (particles, 3), at the time of the positions.
     species: int8 (particles,), an index into species_names.
@@ -107,14 +107,14 @@ class Snapshot:
 class Workload(ABC):
     """A simulation for a given device, number of particles and algorithm.
 
-    Making it allocates and compiles everything, and draws the initial state from the seed.
+    The constructor allocates and compiles everything, and draws the initial state from the seed.
 
     figure: a sentence on the published picture that the workload reproduces, or empty.
     defaults: its parameters with their default values.
     variants: sets of parameters that need differently compiled kernels.
     particles_by_default: the default number of particles. steps_by_default: the default number of
     steps.
-    host_part: the host's work in each step, which prevents recording a graph; None if none.
+    host_part: the host's work in each step, which prevents recording a graph; None without any.
     algorithm: the algorithm that maintains the cells.
     parameters: the given values, and the defaults of all others.
     step: steps done since the start, including queued ones.
@@ -180,7 +180,7 @@ class Workload(ABC):
         """Update `step` from the device, where graph replays count steps."""
 
     def poison(self) -> None:  # noqa: B027 # not every workload has cells
-        """Queue clearing cells and lists: forces are then right only if the step rebuilds them."""
+        """Queue clearing cells and lists: the next step then needs to rebuild them."""
 
     def paint(self) -> None:
         """Queue drawing a picture on the device; raise NotImplementedError if unsupported."""
@@ -206,7 +206,7 @@ class Workload(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """Download the state for a checkpoint, which resumes exactly on the same device."""
+        """Download the state for a checkpoint; resuming from it on the same device is exact."""
 
     @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -222,7 +222,7 @@ class Workload(ABC):
     def snapshot(self) -> Snapshot:
         """Download the particles in physical units; later steps are unaffected.
 
-        Raises BlowUp if the device must compute for this and a particle blows up.
+        Raises BlowUp if the device must compute forces for this, and finds a fault.
         """
 
     @abstractmethod

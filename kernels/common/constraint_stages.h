@@ -7,12 +7,13 @@
     GLOBAL uint4 *points, GLOBAL const int *cells, GLOBAL const int *items,                        \
         GLOBAL const int *noted, GLOBAL const int *notes, GLOBAL const Box *box,                   \
         GLOBAL const Liquid *liquid, GLOBAL const float4 *velocities, GLOBAL const float4 *start,  \
-        GLOBAL const float *diagonal, GLOBAL float *x, GLOBAL float *r, GLOBAL float *image,       \
+        GLOBAL const float *diagonal, GLOBAL const float *matrix, GLOBAL float *x,                 \
+        GLOBAL float *r, GLOBAL float *image,                                                      \
         GLOBAL float4 *after, GLOBAL float4 *sway, GLOBAL int *held, GLOBAL int *progress,         \
         GLOBAL int *statistics, int particles
 #define SOLVED                                                                                     \
-    points, cells, items, noted, notes, box, liquid, velocities, start, diagonal, x, r, image,     \
-        after, sway, held, progress, statistics, particles
+    points, cells, items, noted, notes, box, liquid, velocities, start, diagonal, matrix, x, r,    \
+        image, after, sway, held, progress, statistics, particles
 #undef PLACES
 #define PLACES points
 #define OWN (int)(blockIdx.x * BLOCK + threadIdx.x)
@@ -41,6 +42,27 @@ __device__ __forceinline__ float cut(int i, SOLVE, int slot, int relaxes)
         sum.y += rounded(__fmul_rn(s, d.y), rounder);                                              \
         sum.z += rounded(__fmul_rn(s, d.z), rounder);                                              \
     }
+#if MATRIX /* the same with the stored block of a recorded neighbour, to the bit */
+#undef VISIT
+#undef NEIGHBOUR
+#define VISIT(j)                                                                                   \
+    {                                                                                              \
+        int near = (j);                                                                            \
+        float4 b = block_of(displacement(box, p, points[near]), liquid);                           \
+        ADD_BLOCK                                                                                  \
+    }
+#define NEIGHBOUR(j)                                                                               \
+    {                                                                                              \
+        int near = (j);                                                                            \
+        float4 b = block_at(matrix, NOTE(i, k), particles);                                        \
+        ADD_BLOCK                                                                                  \
+    }
+#define ADD_BLOCK                                                                                  \
+    float s = own + __int_as_float((int)points[near].w);                                           \
+    sum.x += rounded(__fmul_rn(s, b.x), rounder);                                                  \
+    sum.y += rounded(__fmul_rn(s, b.y), rounder);                                                  \
+    sum.z += rounded(__fmul_rn(s, b.z), rounder);
+#endif
 
 /* Clip a velocity along an axis at walls; penetration is corrected like a density, over some steps.
    bit: set in `held` if a wall holds the particle. */
@@ -102,6 +124,13 @@ __device__ __forceinline__ float push_along(int i, SOLVE, int slot)
 }
 
 /* Sum the increase of a density by velocities. */
+#if MATRIX
+#undef ADD_BLOCK
+#define ADD_BLOCK                                                                                  \
+    float4 u = sway[near];                                                                         \
+    float along = fmaf(b.z, w.z - u.z, fmaf(b.y, w.y - u.y, __fmul_rn(b.x, w.x - u.x)));           \
+    sum += rounded(along, rounder);
+#else
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -110,6 +139,7 @@ __device__ __forceinline__ float push_along(int i, SOLVE, int slot)
         float along = fmaf(d.z, w.z - u.z, fmaf(d.y, w.y - u.y, __fmul_rn(d.x, w.x - u.x)));       \
         sum += rounded(__fmul_rn(pull(d, liquid), along), rounder);                                \
     }
+#endif
 
 /* The residual of a particle, 0 if its pressure is 0 and would become negative; and whether its
    pressure is FREE to change. Return the square for the dot product. */

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpubench.algorithms.bucket_sort import BLOCK
+from gpubench.algorithms.bucket_resort import BucketResort
+from gpubench.algorithms.bucket_sort import BLOCK, HostRounds
 from gpubench.devices import Device
 from gpubench.problems.cells.contract import NULL
+from gpubench.verify.conformance import run_conformance
 
 CELL_OF = np.array([0, 2, 3, 2, 0, 1, 3, 3], np.int32)
 BUCKETS = 4
@@ -74,3 +77,21 @@ def test_the_arrays_of_figure_1_after_each_round(device: Device) -> None:
             lists[-1].append(int(first))
             first = next_of[first]
     assert [sorted(one) for one in lists] == [[0, 4], [5], [1, 3], [2, 6, 7]]
+
+
+def test_the_suite_re_sorts_in_parts_and_in_one(opencl_device: Device, monkeypatch: Any) -> None:
+    """With the defaults no case moves enough particles for a second part."""
+    ran = []
+    run = HostRounds.run
+    monkeypatch.setattr(
+        HostRounds,
+        "run",
+        lambda rounds, *arrays, **how: ran.append(how.get("parts")) or run(rounds, *arrays, **how),
+    )
+    make = partial(
+        BucketResort, opencl_device, form="host-loop",
+        parameters=BucketResort.conformance_parameters,
+    )  # fmt: skip
+    results = run_conformance(make, "cell-list-update")
+    assert {result.status for result in results} == {"ok"}
+    assert {1, 2, 3} <= {*ran}

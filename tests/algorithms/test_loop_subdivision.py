@@ -11,12 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench import problems
-from gpubench.algorithms.loop_subdivision import LoopSubdivision
-from gpubench.base.errors import UserError
+from gpubench.algorithms.loop_indexed import LoopIndexed
+from gpubench.algorithms.loop_subdivision import FILTERED, LoopSubdivision
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.devices import Device
 from gpubench.measure.phases import level_times
+from gpubench.problems.subdivision.axes import Surfaces
 from gpubench.problems.subdivision.cases import TETRAHEDRON
-from gpubench.problems.subdivision.inputs import LoopMesh, directed_edges, loop_mesh, make_loop_mesh
+from gpubench.problems.subdivision.inputs import (
+    LoopMesh,
+    directed_edges,
+    draw,
+    loop_mesh,
+    make_loop_mesh,
+    twins,
+)
 from gpubench.problems.subdivision.oracle import closed, limit_positions, loop_level
 from gpubench.studies.study import load_study
 
@@ -157,6 +166,29 @@ def test_a_changed_answer_is_wrong(device: Device, form: str) -> None:
     assert problem_of(made, mesh) is not None
 
 
+def test_an_indexed_level_is_a_mesh_that_can_be_subdivided_further(device: Device) -> None:
+    mesh = make_loop_mesh("flipped-sphere", 80, 2, 1)
+    with pytest.raises(NotSupported, match="at most 2\\^29 triangles, not 1,073,741,824"):
+        LoopIndexed(device, "uniform", {}, faces=2**18, depth=6)
+    made = LoopIndexed(device, "uniform", {}, **mesh.made_for)
+    made.load(mesh)
+    made.launch()
+    planes, points, leaving = (device.download(each) for each in made._levels[0])
+    faces = planes[:3].T.astype(np.int64)
+    assert np.array_equal(planes[3:6].T, twins(faces))
+    vertices, edges = faces.max() + 1, planes[6:9].T.ravel()
+    assert vertices - len(faces) // 2 == 2 and vertices <= len(points)
+    assert (np.bincount(edges) == 2).all() and edges.max() + 1 == len(faces) // 2 * 3
+    twin = planes[3:6].T.ravel()
+    assert np.array_equal(edges[twin // 4 * 3 + twin % 4], edges)
+    out = leaving[:vertices]
+    assert np.array_equal(faces[out >> 2, out & 3], np.arange(vertices))
+    carried = subdivided(device, "uniform", mesh)
+    assert made.workspace_bytes < carried.workspace_bytes / 4
+    same = made.answer.corners.swapaxes(0, 1)
+    np.testing.assert_allclose(same[..., :3], triangles_of(carried)[..., :3], atol=1e-6)
+
+
 # Adaptivity
 
 
@@ -191,7 +223,8 @@ def test_the_ends_of_adaptivity(device: Device, form: str) -> None:
 def test_every_filter_leaves_the_same_triangles(device: Device, form: str) -> None:
     mesh = make_loop_mesh("torus", 36, 4, 4)
     expected, made = (subdivided(device, each, mesh, pixels=40) for each in ("by-screen", form))
-    assert made.outcome() == expected.outcome()
+    counts = [{**each.outcome(), "memory_mb": 0} for each in (made, expected)]
+    assert counts[0] == counts[1]
     found, same = sorted_bits(triangles_of(made)), sorted_bits(triangles_of(expected))
     assert found == same and len(found) > 36
     few = subdivided(device, form, mesh, pixels=40, capacity=300)
@@ -227,6 +260,22 @@ def test_the_study_tells_what_is_reported(device: Device) -> None:
     known = load_study("horn2005-subdivision").outcomes.keys()
     assert known == {*made.outcome(), "level_ms"}  # which the runner adds
     assert made.traffic_bytes() == 192 * (20 + 80)
+
+
+@pytest.mark.parametrize(("focal", "share"), [(285, 0.5), (104, 0.1), (31, 0.01)])
+def test_the_study_keeps_a_half_a_tenth_and_a_hundredth(
+    device: Device, focal: int, share: float
+) -> None:
+    study = load_study("horn2005-subdivision")
+    (sweep,) = (each.quickened() for each in study.sweeps if each.name == "kept")
+    assert {subject.form for subject in sweep.subjects} == {"uniform", "by-screen", *FILTERED}
+    (recipe,) = (each for each in sweep.recipes() if focal in each.identity.values())
+    assert isinstance(recipe, Surfaces)
+    mesh = draw(recipe, study.seed)
+    made = subdivided(device, "by-screen", mesh)
+    assert made.outcome()["triangles"] == pytest.approx(share * 64 * 4**4, rel=0.1)
+    assert problem_of(made, mesh) is None
+    assert mesh.hash != draw(replace(recipe, focal=None), study.seed).hash
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from gpubench.studies.study import load_study
 
 BOX = Grid((6, 5, 7), (-1.0, 0.0, 2.0), (6.0, 5.0, 7.0))
 SOME = of_particles(make(900, BOX, order="cell", seed=3), 3)
-OURS = ["ellpack-blocks", "ellpack-staged", "sliced-ell", "csr-product"]
+OURS = ["ellpack-blocks", "ellpack-staged", "sliced-ell", "csr-product", "matrix-free"]
 REPRESENTATIVES = {
     "assemble": ("ellpack-blocks", "assemble-planes"),
     "product": ("ellpack-blocks", "product-float4"),
@@ -107,6 +107,19 @@ def test_only_antisymmetric_blocks_are_transposed_through_the_rows(name: str) ->
     form = next(form for form in cls.forms if form.startswith("transpose"))
     with pytest.raises(NotSupported, match="B_ji = -B_ij"):
         cls(SimpleNamespace(), form=form, parameters={}, rows=3, antisymmetric=False)
+
+
+@pytest.mark.parametrize("form", ["product", "transpose"])
+def test_products_without_blocks_are_those_with_them(device: Device, form: str) -> None:
+    free = launched(device, "matrix-free", form, SOME, width=5)  # shorter than many rows
+    stored = launched(device, "ellpack-blocks", f"{form}-float4", SOME, width=5)
+    assert problem_of(free, SOME) is None
+    found, expected = (device.download(each.answer.values) for each in (free, stored))
+    if form == "transpose":
+        found, expected = found[:, :3], expected[:, :3]
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+    saved = stored.workspace_bytes - free.workspace_bytes
+    assert saved == 16 * (stored.places + stored.rows)
 
 
 # Layouts

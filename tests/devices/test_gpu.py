@@ -20,6 +20,7 @@ from posed_meshes import posed_meshes
 from gpubench import problems, registry
 from gpubench.algorithms.brute_force import BruteForce
 from gpubench.algorithms.cell_search import CellSearch
+from gpubench.algorithms.loop_indexed import LoopIndexed, indexed
 from gpubench.base import paths
 from gpubench.base.errors import NotSupported
 from gpubench.base.user_cache import usable_cache
@@ -152,6 +153,9 @@ class TestGraphs:
                     device.write(algorithm.starts, inputs.starts)
                 if inputs.before is not None:
                     device.write(algorithm._before, inputs.before)
+            case "surface-subdivision" if isinstance(algorithm, LoopIndexed):
+                for array, new in zip(algorithm._mesh, indexed(inputs), strict=True):
+                    device.write(array, new)
             case "surface-subdivision":
                 device.write(algorithm._mesh, inputs.triangles)
             case "mesh-collision":

@@ -12,6 +12,9 @@ from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from report_pages import full_records, results
+
+from gpubench.report.machines import machines
 
 ROOT = Path(__file__).resolve().parents[2]
 AT = "/gpubench/"  # the site's path on its host
@@ -62,6 +65,23 @@ def test_a_table_has_the_algorithms_of_its_problem(tools):
         "`noise-philox`",
         "`noise-rozen`",
     ]
+
+
+def test_claims_have_the_verdicts_and_figures_of_records(tools):
+    """No figure of the page is written by hand: its own text has none."""
+    found = machines([results(full_records())])
+    text = tools.site.told(found, "Synthetic GPU")
+    claim = text[text.index("### Sorting takes longer") :].split("###")[1]
+    assert "Table 1; published: 206.15 ms at 1" in claim
+    assert "Verdict: **true**." in claim
+    assert re.search(r"^- the device ends the loop: 5\.28. \(.*\), graph.?: true$", claim, re.M)
+    assert re.search(r"^- Against today's best: counting-sort.*: false$", claim, re.M)
+    assert "Verdict: **owed**." in text
+    with pytest.raises(ValueError, match="no results of another card"):
+        tools.site.told(found, "another card")
+    source = (ROOT / "docs/claims.md").read_text(encoding="utf-8")
+    assert tools.site.CLAIMS.search(source)
+    assert re.findall(r"\d+", source.split("\n", 1)[1]) == ["95", "100", "80", "3"]
 
 
 def test_fields_of_a_docstring_become_a_list(tools):

@@ -497,7 +497,7 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     }
     later = (
         "destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface",
-        "faces", "depth", "key_count", "value_bytes", "key_order", "key_type",
+        "faces", "depth", "focal", "key_count", "value_bytes", "key_order", "key_type",
         "key_entropy", "key_bits", "keys_moved", "segment_keys", "mesh", "pose", "inputs",
     )  # fmt: skip
     of_simulations = (

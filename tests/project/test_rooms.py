@@ -332,7 +332,7 @@ ALLOWED = {
     "report/spreadsheets.py": "periodic",
     "report/steps.py": "decomposition particles skin time_step workload",
     "report/study_charts.py": "ranks",
-    "report/tables.py": "decomposition moved ranks time_step workload",
+    "report/tables.py": "decomposition moved ranks workload",
     "choose/chooser.py": "distribution order",
     "choose/evidence.py": "destination distribution moved order particles per_cell periodic",
     "choose/output.py": "moved particles",

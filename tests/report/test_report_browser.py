@@ -33,7 +33,7 @@ pytestmark = [
 ]
 
 
-PAGES = ("index", STUDY, "silva2012-table1", "simulations", "checks", "calibration")
+PAGES = ("index", STUDY, "silva2012-table1", "claims", "simulations", "checks", "calibration")
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +167,33 @@ def test_a_point_of_a_line_tells_its_interval_bound_and_command(
         assert words in found["hover"]
     assert found["command"].startswith(f"gpubench run {STUDY} --device ")
     assert found["command"] in " ".join(found["hover"].split())
+
+
+def test_claims_sort_by_paper_and_verdict_beside_a_bar_for_each(
+    pages: Path, tmp_path: Path
+) -> None:
+    found = told(
+        pages,
+        "claims.html",
+        1400,
+        """
+        const table = document.querySelector("section:not([hidden]) table");
+        const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+        for (const name of ["Source", "Verdict"]) {
+          const column = heads.indexOf(name);
+          table.tHead.rows[0].cells[column].querySelector("button").click();
+          told[name] = [...table.tBodies[0].rows].map((row) => row.cells[column].textContent);
+        }
+        told.bars = document.querySelectorAll("section:not([hidden]) .mark-rect path").length;
+        """,
+        tmp_path,
+    )
+    assert (
+        found["Source"] == sorted(found["Source"], key=str.casefold) and len(found["Source"]) > 25
+    )
+    verdicts = [text.partition(" ")[0] for text in found["Verdict"]]
+    assert verdicts == sorted(verdicts) and {"owed", "true"} <= {*verdicts}
+    assert found["bars"] >= 6  # published alone, where nothing of it is measured
 
 
 def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -> None:

@@ -195,3 +195,16 @@ def test_what_steps_report_is_told_of_each_time_step():
     along = next(table for table in found if "time step 2" in table.columns[-1])
     [iterations] = [row for row in along.rows if row.head == "Iterations of a step"]
     assert [item.text for item in iterations.items] == ["2.00", "4.00", "8.00"]
+
+
+def test_what_steps_report_is_told_of_each_setting():
+    about = {"study": "silva2012-stability", "workload": "sph-silva2012-at-rest", "mode": "hot"}
+    longest = {"wall_epsilon=0": 0.3, "wall_epsilon=0.4": 0.05, "wall_distance=0": 0.2}
+    records = []
+    for wall, found in longest.items():
+        made = step("counting-sort", "reorder", 64000, time_step=0.1, setting=wall, **about)
+        records.append(flat_fields(made) | {"outcome": {"longest_step": found}})
+    [table] = tables.outcomes(run_of(records))
+    steps = next(row for row in table.rows if row.head.startswith("Longest stable step"))
+    assert [item.text for item in steps.items] == ["0.300", "0.0500", "0.200"]
+    assert all(wall in at for wall, at in zip(longest, table.columns[1:], strict=True))

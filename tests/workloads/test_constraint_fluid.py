@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import small_simulations
+from small_simulations import trajectory
 
 from gpubench.base.errors import UserError
 from gpubench.devices import Device
-from gpubench.workloads.constraint_fluid import ConstraintFluid
+from gpubench.workloads.constraint_fluid import MATRICES, ConstraintFluid
 
 PARTICLES = 700
 
@@ -24,6 +25,7 @@ SOLVES: list[dict[str, Any]] = [
     {"iterations": 6, "restart": 4, "tolerance": 1e-4, "time_step": 2.0},
     {"solver": "jacobi", "iterations": 12},
 ]
+STORED = [matrix for matrix in MATRICES if matrix != "free"]
 
 
 @pytest.mark.second_runtime
@@ -32,6 +34,28 @@ def test_steps_are_those_of_float64(device, number):
     simulation = made(device, **SOLVES[number])
     simulation.advance(6)
     assert simulation.check() is None
+
+
+@pytest.mark.second_runtime
+@pytest.mark.parametrize("matrix", STORED)
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_stored_matrix_solves_the_same(device, number, matrix):
+    simulation = made(device, matrix=matrix, **SOLVES[number])
+    free = made(device, **SOLVES[number])
+    for each in (simulation, free):
+        each.advance(6)
+    largest = free.pressures().max()
+    assert largest > 0
+    assert np.abs(simulation.pressures() - free.pressures()).max() < 1e-3 * largest
+    assert simulation.check() is None
+    words = {"float4": 4, "planes": 3}[matrix]
+    stored = simulation.workspace_bytes - free.workspace_bytes
+    assert stored == 4 * words * PARTICLES * 48  # 1.6 times 30 neighbours
+
+
+def test_layouts_of_the_matrix_give_one_trajectory_to_the_bit(device):
+    found = [trajectory(made(device, matrix=matrix, tolerance=1e-4), 6) for matrix in STORED]
+    assert found[0] == found[1]
 
 
 def test_steps_of_a_stirred_and_soft_fluid_are_those_of_float64(opencl_device):

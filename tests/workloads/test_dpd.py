@@ -17,7 +17,14 @@ from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.physics.observables import temperature
 from gpubench.workloads import cell_workload, dpd
-from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
+from gpubench.workloads.dpd import (
+    DPD,
+    DPDRayleighTaylor,
+    DPDSeparation,
+    DPDStandard,
+    RayleighTaylorOfPaper,
+    SeparationOfPaper,
+)
 from gpubench.workloads.workload import BlowUp
 
 PARTICLES = 700
@@ -296,3 +303,18 @@ def test_deferred_forces_are_no_other_forces(device, monkeypatch):
         monkeypatch.setattr(cell_workload, "DEFERRED", room)
         monkeypatch.setattr(cell_workload, "DEFERRED_ON_CPU", room)
         assert trajectory(made(device), 5) == usual
+
+
+@pytest.mark.parametrize("workload", [SeparationOfPaper, RayleighTaylorOfPaper])
+def test_runs_of_the_paper_have_its_form_and_the_forces_of_the_modern_ones(opencl_device, workload):
+    shape = {"depth": 4.0} if "depth" in workload.defaults else {}
+    ours, modern = (made(opencl_device, kind, **shape) for kind in (workload, workload.__base__))
+    chosen = [ours.parameters[name] for name in ("integrator", "pair_noise", "weights", "walls")]
+    assert chosen == ["leap-frog", "rozen2008", "rozen2008", "z"]
+    # 25 (pi / 3) 3, 4.5 (2 pi / 15) 3 and 3 (pi / 3) 3: density 3 times the weights' integrals.
+    assert ours.parameters["repulsion_aa"] == pytest.approx(78.5398, rel=1e-6)
+    assert ours.parameters["friction_aa"] == pytest.approx(5.654867, rel=1e-6)
+    assert ours.parameters["noise_aa"] == pytest.approx(9.424778, rel=1e-6)
+    for name in ("repulsion", "friction", "noise"):
+        assert getattr(ours.fluid, name) == pytest.approx(getattr(modern.fluid, name))
+    assert ours.fluid.gravity == modern.fluid.gravity

@@ -13,7 +13,9 @@ from small_simulations import trajectory
 from gpubench.base import paths
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.devices import Device, open_device
+from gpubench.workloads import sph_at_rest
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHOfPaper, SPHRigidBody, SPHUnbounded
+from gpubench.workloads.sph_at_rest import SPHAtRest
 from gpubench.workloads.workload import BlowUp
 
 
@@ -233,3 +235,37 @@ def test_a_heavy_body_comes_to_rest_on_the_floor(device):
     lowest = body.particle_positions()[:, 1].min()  # the second axis in memory is up
     assert 0 < lowest < simulation.spacing
     assert abs(body.velocity[1]) < 0.01
+
+
+# The longest step of a column at rest
+
+
+def at_rest(device: Device, **walls: float) -> SPHAtRest:
+    column = small_simulations.made(device, SPHAtRest, particles=216, **walls)
+    assert isinstance(column, SPHAtRest)
+    return column
+
+
+def test_the_longest_step_is_the_last_before_one_that_is_not_stable(opencl_device, monkeypatch):
+    monkeypatch.setattr(SPHAtRest, "_pass", lambda column, time: None)
+    tried = []
+    monkeypatch.setattr(
+        SPHAtRest, "_is_stable", lambda column, start, step: tried.append(step) or step < 0.03
+    )
+    assert at_rest(opencl_device).outcome() == {"longest_step": tried[-2]}
+    assert tried == pytest.approx([0.02 * 1.1**n for n in range(6)])
+    monkeypatch.setattr(SPHAtRest, "_is_stable", lambda column, start, step: False)
+    assert at_rest(opencl_device).longest_step() == 0
+
+
+def test_a_stable_step_gives_a_column_no_energy(opencl_device, monkeypatch):
+    """Explicit Euler gives it some: soon where epsilon lets the walls' force begin with a jump."""
+    found = {}
+    for wall in ("wall_epsilon", "wall_distance"):
+        column = at_rest(opencl_device, **{wall: 0.4 if wall == "wall_epsilon" else 0.0})
+        settled = column._with(0.05)
+        settled._pass(column._fall)
+        found[wall] = [column._is_stable(settled.state(), step) for step in (0.02, 0.1, 2.0)]
+    assert found == {"wall_epsilon": [True, False, False], "wall_distance": [True, True, False]}
+    monkeypatch.setattr(sph_at_rest, "GAIN", -1.0)
+    assert not column._is_stable(settled.state(), 0.1)

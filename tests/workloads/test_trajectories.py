@@ -32,6 +32,7 @@ CASES: list[tuple[Any, int, int, dict[str, Any]]] = [
     (ConstraintFluid, CONSTRAINED, 8,
      {"iterations": 6, "restart": 4, "tolerance": 1e-4, "time_step": 2.0, "viscosity": 0.03}),
     (ConstraintFluid, CONSTRAINED, 8, {"solver": "jacobi", "iterations": 12, "viscosity": 0.03}),
+    (ConstraintFluid, CONSTRAINED, 8, {"matrix": "float4", "tolerance": 1e-4, "viscosity": 0.03}),
 ]  # fmt: skip
 USUAL = (0, 7, 10)
 
@@ -76,20 +77,21 @@ def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm,
                                                  ("counting-resort", "order"),
                                                  ("atomic-list", "one-pass"),
                                                  ("fixed-capacity", "one-pass")])  # fmt: skip
-@pytest.mark.parametrize("number", but_for(8, 9, 11))
+@pytest.mark.parametrize("number", but_for(8, 9, 11, 12))
 def test_lists_of_neighbours_change_nothing(device, reference, algorithm, form, number):
     skin = 0.35 if CASES[number][1] == DPD else 0.2
     simulation = simulated(device, number, algorithm, form, skin=skin)
     assert trajectory(simulation, CASES[number][2]) == reference(number)
 
 
-@pytest.mark.parametrize("module", ["sph", "constraint_fluid"])
+@pytest.mark.parametrize(
+    ("module", "number"), [("sph", 7), ("constraint_fluid", 10), ("constraint_fluid", 12)]
+)
 def test_who_has_more_neighbours_than_noted_finds_them_again(
-    device, reference, monkeypatch, module
+    device, reference, monkeypatch, module, number
 ):
     monkeypatch.setattr(f"gpubench.workloads.{module}.NOTED", 0.5)
     monkeypatch.setattr(f"gpubench.workloads.{module}.LEAST_NOTED", 0, raising=False)
-    number = {"sph": 7, "constraint_fluid": 10}[module]
     assert trajectory(simulated(device, number), CASES[number][2]) == reference(number)
 
 

@@ -29,7 +29,14 @@ from gpubench.studies.runner import run
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import StudyError, check_names, parse_study
 from gpubench.workloads import workload as workload_module
-from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
+from gpubench.workloads.dpd import (
+    DPD,
+    DPDRayleighTaylor,
+    DPDSeparation,
+    DPDStandard,
+    RayleighTaylorOfPaper,
+    SeparationOfPaper,
+)
 from gpubench.workloads.workload import drawn_once
 
 PARTICLES = 700
@@ -108,6 +115,8 @@ def test_right_steps_pass_with_any_algorithm(device, algorithm, form, skin):
         (DPDSeparation, {"walls": "z", "time_step": 0.02}),
         (DPDSeparation, {"dimensions": 2}),
         (DPDRayleighTaylor, {"depth": 4.5, "gravity": 5.0, "integrator": "leap-frog"}),
+        (SeparationOfPaper, {}),
+        (RayleighTaylorOfPaper, {"depth": 4.5, "gravity": 5.0}),
     ],
 )
 def test_right_steps_pass_in_any_model(device, workload, parameters):

@@ -30,7 +30,7 @@ from gpubench.problems.particles.inputs import ParticleSet, from_positions, make
 
 
 def _cell_list_own() -> list[Case]:
-    # Fewer than three cells along a periodic axis suit cell lists, but not queries.
+    # Cell lists support fewer than three cells along a periodic axis; queries do not.
     torus = cube(1, PERIODIC)
     pair = Grid((2, 1, 2), (-1.0, 0.0, 0.0), (2.0, 1.0, 2.0), PERIODIC)
     return [
@@ -42,7 +42,7 @@ def _cell_list_own() -> list[Case]:
 
 
 def _between(grid: Grid, *states: NDArray[np.intp]) -> ParticleSet:
-    """Return particles at the centres of the given cells, one array of cells per state."""
+    """Return particles at the centres of the given cells, one array of cell ids per state."""
     found: ParticleSet | None = None
     for cell_of in states:
         corner = np.stack(np.unravel_index(cell_of, grid.cells, order="F"), axis=1)
@@ -52,7 +52,7 @@ def _between(grid: Grid, *states: NDArray[np.intp]) -> ParticleSet:
 
 
 def update_cases() -> list[Case]:
-    """Return the suite of updates, in which no, some or all particles move."""
+    """Return the test cases of updates, in which no, some or all particles move."""
     box, torus, row = cube(4), cube(4, PERIODIC), Grid.with_count(1)
     flat = Grid((1, 37, 1), (0.0, 0.0, 0.0), (1.0, 37.0, 1.0))
     pair = Grid((2, 1, 2), (-1.0, 0.0, 0.0), (2.0, 1.0, 2.0), PERIODIC)
@@ -105,13 +105,13 @@ def update_cases() -> list[Case]:
 
 
 def _between_lists() -> list[Case]:
-    """Return moves between lists of ten particles, from every position within a list."""
+    """Return cases of moves between lists of ten particles, from every position in a list."""
     half = Grid((4, 4, 2), (0.0,) * 3, (4.0, 4.0, 2.0))
     lists = np.repeat(np.arange(32), 10)  # ten particles per cell
     place = np.arange(320) % 10
 
     def leave(*which: int) -> NDArray[np.intp]:
-        """Return the cells after particles at these positions of a list move to the next cell."""
+        """Return all cells after particles at these positions of each list go to the next cell."""
         return np.where(np.isin(place, which), (lists + 1) % 32, lists)
 
     def between(*states: NDArray[np.intp]) -> Callable[[], ParticleSet]:
@@ -144,12 +144,12 @@ def _resized(
 
 
 def cell_list_cases() -> list[Case]:
-    """Return the suite of cell lists."""
+    """Return the test cases of cell lists."""
     return [*particle_cases(), *_cell_list_own()]
 
 
 def hash_grid_cases() -> list[Case]:
-    """Return the suite of hash grids."""
+    """Return the test cases of hash grids."""
     return [*open_cases(), *unbounded_cases()]
 
 

@@ -20,8 +20,8 @@ NULL = -1  # ends a linked list, marks an empty cell: the paper's "/" (rozen2008
 class LinkedCells:
     """Linked lists of the particles in each cell (rozen2008, Listing 1).
 
-    head: int32, shape (cells,), the first particle of each cell, or -1.
-    next: int32, shape (particles,), the particle after this one in its cell, or -1.
+    head: int32, shape (cells,), the first particle of each cell; -1 if it is empty.
+    next: int32, shape (particles,), the next particle in the same cell; -1 for the last one.
     empty_byte: the value of every byte of the arrays if there are no particles.
     """
 
@@ -33,11 +33,11 @@ class LinkedCells:
 
 @dataclass(frozen=True)
 class SortedCells:
-    """Particles in order of their cells.
+    """Particles sorted by cell.
 
     start: int32, shape (cells + 1,); cell c holds order[start[c]:start[c + 1]].
     order: int32, shape (particles,), a permutation of the particles.
-    positions: float32, shape (particles, 4), positions[order] with an undefined fourth component,
+    positions: float32, shape (particles, 4), the input's positions[order], all four components;
         or None if the form does not reorder.
     empty_byte: as in LinkedCells.
     """
@@ -71,10 +71,10 @@ class LimitedCells:
 
 @dataclass(frozen=True)
 class HashedCells:
-    """Particles in order of the buckets of a hash table (silva2012, section 5, Figure 4).
+    """Particles sorted by bucket of a hash table (silva2012, section 5, Figure 4).
 
     bounds: int32, shape (buckets, 2); bucket b holds order[bounds[b, 0]:bounds[b, 1]], and both
-        bounds are -1 where it is empty. A bucket may hold particles of several cells.
+        bounds are -1 if it is empty. A bucket may hold particles of several cells.
     order: int32, shape (particles,), a permutation of the particles.
     positions: float32, shape (particles, 4), positions[order].
     corner: int32, shape (3,), the coordinates of the cell hashed as (0, 0, 0).
@@ -92,7 +92,7 @@ class HashedCells:
 class CellList(ParticleAlgorithm):
     """An algorithm that sorts particles into the cells of a grid.
 
-    It starts from cell ids, like the paper's Listing 1 (``a[N]``); ``load`` computes them on the
+    Like Listing 1 of rozen2008 (``a[N]``), it starts from cell ids, which ``load`` computes on the
     device from the positions.
     """
 
@@ -102,7 +102,7 @@ class CellList(ParticleAlgorithm):
     positions: Any
 
     def load(self, inputs: ParticleSet) -> None:
-        """Upload positions, float32 (particles, 4), and compute their cell ids on the device."""
+        """Upload the positions, float32 (particles, 4), and compute cell ids on the device."""
         from gpubench.problems.particles.cell_ids import CellIds
 
         self.positions = self.device.upload(inputs.positions)
@@ -133,7 +133,7 @@ class CellList(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return no task; linked, sorted and limited cells are different kinds of answer."""
+        """Return None as the task, and the kind of answer, which is None for hashed cells."""
         words = {LinkedCells: "linked", SortedCells: "sorted", LimitedCells: "limited"}
         return None, words.get(cls.shape())
 
@@ -182,7 +182,7 @@ class CellListUpdate(CellList):
         self.cell_of, self.positions = cell_of, positions
 
     def poison(self) -> None:
-        """Update to the newest state: else the next launch would find its answer already there."""
+        """Update to the newest state, so that the next launch cannot find its answer ready."""
         self.move_to(*self.states[-1])
 
     @abstractmethod

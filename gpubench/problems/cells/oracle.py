@@ -1,8 +1,8 @@
 """Oracles of cell lists, updates and hash grids.
 
-Each check returns None for a correct answer, else a sentence on the first error. Answers are not
-trusted: shapes, types and ranges are checked before any value is used as an index. Time and memory
-grow linearly with the particles.
+Each check returns None for a correct answer, else a description of the first error. Answers
+are not trusted: shapes, types and ranges are checked before any value is used as an index. Time
+and memory grow linearly with the number of particles.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gpubench.problems.cells.contract import (
 )
 from gpubench.problems.particles.inputs import ParticleSet
 
-FEW_LISTS = 64  # up to this many lists are followed one by one, which is then faster than NumPy
+FEW_LISTS = 64  # up to this number, lists are followed one by one, not all at once by NumPy
 
 
 def check_cell_ids(expected: NDArray[np.int32], found: Ints) -> str | None:
@@ -75,7 +75,7 @@ def check_linked(cell_of: NDArray[np.int32], cells: int, head: Ints, next: Ints)
 
 
 def _reached(at: Ints, next: Ints) -> NDArray[np.bool_]:
-    """Follow disjoint lists from the particles `at`, and return which particles are reached."""
+    """Return which particles are reached by following disjoint lists from the particles `at`."""
     reached = np.zeros(len(next), np.bool_)
     while len(at) > FEW_LISTS:  # all lists at once
         reached[at] = True
@@ -190,11 +190,11 @@ def _first_row(rows: int, wrong: Callable[[slice], NDArray[np.bool_]]) -> int | 
 def _check_reordered(
     positions: NDArray[np.float32], order: Ints, reordered: NDArray[np.float32]
 ) -> str | None:
-    """Check that positions were reordered, bit for bit."""
+    """Check that `reordered` is positions[order], bit for bit."""
     if problem := check_array("positions", reordered, positions.shape, positions.dtype):
         return problem
-    # Compare bits, so that a NaN equals itself and -0.0 differs from 0.0. NumPy compares rows of
-    # one item faster than rows of four.
+    # Compare bits, so that a NaN equals itself and -0.0 differs from 0.0. Rows are one
+    # 16-byte item here, because NumPy handles that faster than four floats.
     given, found = (np.ascontiguousarray(a).view("c16")[:, 0] for a in (positions, reordered))
 
     def differs(rows: slice) -> NDArray[np.bool_]:
@@ -218,7 +218,7 @@ def check_limited(
     lost: Ints,
     allow_overflow: bool,
 ) -> str | None:
-    """Check cells of limited capacity: each holds different particles of its own, as many as fit.
+    """Check cells of limited capacity: each must hold as many of its particles as fit, once each.
 
     cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
     count, slots, lost, allow_overflow: as in LimitedCells.
@@ -295,7 +295,7 @@ class CellListOracle(Oracle):
 
 
 class CellListUpdateOracle(Oracle):
-    """Check the list of every state of an input, each updated from the list before."""
+    """Check the cell list in every state of an input, each updated from the previous list."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.states = [CellListOracle(state) for state in inputs.history]
@@ -317,8 +317,8 @@ class CellListUpdateOracle(Oracle):
 class HashGridOracle(Oracle):
     """Check the buckets of particles in an unbounded world.
 
-    An algorithm's `buckets` is their number, and its `limits` is whether it hashes cell coordinates
-    relative to the lowest along each axis.
+    An algorithm has two attributes: `buckets`, the number of buckets, and `limits`, whether it
+    hashes cell coordinates relative to the lowest coordinate along each axis.
     """
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
@@ -326,7 +326,7 @@ class HashGridOracle(Oracle):
         self.cells = UnboundedGrid(inputs.grid.cell_size).coordinates(self.positions)
 
     def check(self, algorithm: Any) -> str | None:
-        """Check the corner of the world, the bounds, the order and the reordered positions."""
+        """Check the corner (see `HashedCells`), the bounds, the order and the new positions."""
         download, answer = algorithm.download, self.answer_of(algorithm, HashedCells)
         corner = np.zeros(3, np.int32)
         if algorithm.limits and len(self.cells):

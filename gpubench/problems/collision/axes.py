@@ -32,7 +32,7 @@ class Meshes(Recipe):
 
     @property
     def title(self) -> str:
-        """A title with the shape, the sizes and the pose."""
+        """A title with the shape, the number of triangles and the pose."""
         return f"two of {self.mesh}, {self.faces:,} triangles each, {self.pose}"
 
     @property

@@ -24,7 +24,7 @@ def _given(first: Any, second: Any, *shift: float) -> MeshPair:
 
 
 def _copies(size: int, other: int, shift: float) -> MeshPair:
-    """Return copies of one triangle, whose equal centroids no split can separate."""
+    """Return two meshes of copies of one triangle, whose equal centroids no split separates."""
     one = np.array([[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]])
     crossing = np.array([[[0.2, 0.2, -1], [0.3, 0.2, 1], [0.2, 0.3, 1]]])
     return _given(np.repeat(one, size, 0), np.repeat(crossing, other, 0), 0, 0, shift)
@@ -40,7 +40,7 @@ def _far(shift: float) -> MeshPair:
 
 
 def meshes() -> list[Case]:
-    """Return cases of every shape in every pose, few or equal triangles, and far positions."""
+    """Return test cases: all shapes in all poses, few or identical triangles, far positions."""
     one = [[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]]
     lifted = [[[0.2, 0.2, -1], [0.3, 0.2, 1], [0.2, 0.3, 1.0]]]
     rng = np.random.default_rng(4)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Collisions:
     """The pairs of triangles that intersect, in any order.
 
-    pairs: int32, shape (at least counts[0], 2): triangles of the first and the second mesh.
+    pairs: int32, shape (at least counts[0], 2): a triangle of the first and one of the second mesh.
     counts: int32, shape (2,): the number of pairs, and of candidates lost beyond the capacity.
     """
 
@@ -47,5 +47,5 @@ class MeshCollision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return one task for all forms; subclasses may distinguish forms that build trees."""
+        """Return the task, `collide`; a subclass may give forms that build trees another task."""
         return "collide", None

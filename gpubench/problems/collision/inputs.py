@@ -81,8 +81,8 @@ def mesh_pair(
 ) -> MeshPair:
     """Validate two meshes, each of shape (n, 3, 3), and a pose, and return them as a MeshPair.
 
-    Raises UserError for other shapes, no or too many triangles, non-finite values, a pose whose
-    matrix is not a rotation, and degenerate triangles.
+    Raises UserError for other shapes, no or too many triangles, non-finite values, coordinates over
+    1e9, degenerate triangles, and a pose whose matrix is not a rotation.
     """
     meshes = []
     for name, given in (("first", first), ("second", second)):
@@ -109,10 +109,10 @@ def mesh_pair(
 
 
 def make_mesh_pair(shape: str, faces: int, pose: str, seed: int = 0) -> MeshPair:
-    """Draw two meshes of a shape, about as wide as a ball of radius 1, and rotate the second.
+    """Draw two meshes of a shape, about as wide as a ball of radius 1; turn and place the second.
 
     Shapes: `sphere` and `torus`, closed, with smooth bumps; `height-field`, hills over a square;
-    `soup`, random triangles in a cube, about as large as their spacing.
+    `soup`, random triangles in a cube, about as large as the distance between them.
     Poses: `apart`; `touching`, the second's lowest corner 0.01 below the first's highest; `deep`,
     overlapping (spheres by half a radius). Raises UserError for unknown names.
     """
@@ -157,14 +157,14 @@ def _shape(shape: str, faces: int, rng: np.random.Generator) -> Floats:
 
 
 def _bumps(points: Floats, rng: np.random.Generator) -> Floats:
-    """Return smooth heights in -BUMPS to BUMPS at points, shape (..., 3)."""
+    """Return smooth random heights, -BUMPS to BUMPS, at points of shape (..., 3)."""
     waves, phases = rng.normal(scale=3, size=(6, 3)), rng.uniform(0, 2 * math.pi, 6)
     found: Floats = BUMPS * np.sin(points @ waves.T + phases).mean(axis=-1)
     return found
 
 
 def _sphere(u: Floats, v: Floats, rng: np.random.Generator) -> Floats:
-    """Map the unit square to an octahedron, and project that to a sphere."""
+    """Map the unit square to an octahedron, and project that to a sphere with bumps."""
     x, y = 2 * u - 1, 2 * v - 1
     z = 1 - np.abs(x) - np.abs(y)
     folded_x = np.where(z < 0, (1 - np.abs(y)) * np.sign(x), x)

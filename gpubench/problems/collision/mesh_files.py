@@ -17,7 +17,7 @@ from gpubench.problems.particles.positions import mapped
 
 
 def read_mesh_pair(first: Path, second: Path) -> MeshPair:
-    """Return two meshes at the positions stored in their files.
+    """Return two meshes with the coordinates that are stored in their files.
 
     A `.npy` file holds triangles, of shape (n, 3 corners, 3); trimesh reads the others (OBJ, STL,
     PLY, ...). Raises UserError for a file that is not a mesh or that `mesh_pair` refuses.

@@ -13,8 +13,8 @@ from gpubench.base.user_cache import remembered_arrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-KEPT = 4  # number of trees cached in memory, and also on disk
-LARGE = 2**15  # triangles; smaller trees are faster to build than to read
+KEPT = 4  # number of trees cached in memory, and as many on disk
+LARGE = 2**15  # triangles of trees cached on disk; smaller trees are faster to build than to read
 VERSION = 1  # version of the output of `_build`
 # Boxes are padded by these fractions of their size and of the largest coordinate, to cover the
 # error of rounding their axes, centre and edges to float32.
@@ -29,8 +29,8 @@ class ObbTree:
 
     boxes: float32, shape (2 n - 1, 3, 4): rows (x axis, half edge along it), (y axis, half edge),
         (centre, half edge along z = x cross y).
-    links: int32, shape (2 n - 1, 2): the index of the first child, which the second follows; and
-        the bits of the squared half diagonal, float32. For a leaf: -1 - triangle; bits of -1.0.
+    links: int32, shape (2 n - 1, 2): the first child's index (the second child's is one higher);
+        the bits of the squared half diagonal as float32. For a leaf: -1 - triangle; bits of -1.0.
     depth: levels below the root. triangles: float32, shape (n, 3, 3).
     """
 
@@ -43,11 +43,11 @@ class ObbTree:
 def obb_tree(triangles: NDArray[np.float32]) -> ObbTree:
     """Return the tree of triangles, float32, shape (n, 3, 3).
 
-    Recent trees are cached in memory, large ones in the user's cache folder.
+    Recent trees are cached in memory, large ones also in the user's cache folder.
 
     Axes are the eigenvectors of the covariance of the surface in a node (Gottschalk, Lin and
     Manocha 1996, section 4). A node's triangles are split by their centroids, at the mean along its
-    longest axis; if that leaves a side empty, along another axis; if all do, into halves by index.
+    longest axis; if one side would be empty, along the next; failing all three, in halves by index.
     """
     digest = hashlib.sha256(triangles.tobytes()).hexdigest()
     if digest not in _kept:
@@ -95,7 +95,7 @@ def _reach(corners: Floats, axes: Floats, starts: Ints) -> tuple[Floats, Floats]
     low, high = np.empty((2, len(starts), 3))
     for axis in range(3):
         x, y, z = axes[:, axis].T
-        # Three columns at a time: NumPy is slow along short axes.
+        # Process x, y and z as separate columns: NumPy is slow along axes of length 3.
         a, b, c = (p[0] * x + p[1] * y + p[2] * z for p in np.moveaxis(corners, 0, 2))
         low[:, axis] = np.minimum.reduceat(np.minimum(np.minimum(a, b), c), starts)
         high[:, axis] = np.maximum.reduceat(np.maximum(np.maximum(a, b), c), starts)

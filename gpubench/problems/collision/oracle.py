@@ -16,11 +16,11 @@ from gpubench.problems.collision.inputs import MeshPair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# A pair of triangles may be reported or not if a shift, by these fractions of the pair's size and
-# of the largest coordinate, would bring it into or out of contact.
+# Either answer is valid for a pair of triangles that a shift, by these fractions of the pair's size
+# and of the largest coordinate, would bring into or out of contact.
 BAND, BAND_OF_LARGEST = 1e-6, 1e-12
-PARALLEL = 1e-7  # sine of two edges below which their cross product is not used as an axis
-MOST_BROADCAST = 2**22  # maximum pairs whose boxes are all compared
+PARALLEL = 1e-7  # sine of the angle of two edges, below which their cross product is no axis
+MOST_BROADCAST = 2**22  # maximum number of pairs of triangles whose boxes are all compared
 CHUNK = 2**15  # pairs of triangles processed at once
 
 
@@ -28,7 +28,7 @@ def separations(first: Floats, second: Floats) -> Floats:
     """Return the distance of each pair of triangles along the axis of largest separation.
 
     The axes are both normals, and the cross products of each edge with the other triangle's edges
-    and with its own normal. The distance is negative if the triangles intersect.
+    and with the normal of its own triangle. The distance is negative if the triangles intersect.
     first, second: float64, shape (n, 3 corners, 3).
     """
     origin = first[:, :1]
@@ -88,7 +88,7 @@ def _candidates(first: Floats, second: Floats) -> Iterator[tuple[Ints, Ints]]:
 
 
 class MeshCollisionOracle(Oracle):
-    """Check that all clear intersections of two meshes are listed, and no pair clearly apart."""
+    """Check that all pairs that clearly intersect are listed, and none that is clearly apart."""
 
     def __init__(self, inputs: MeshPair, exact: bool = False) -> None:
         first, second = inputs.first.astype(np.float64), inputs.placed

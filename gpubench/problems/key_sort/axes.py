@@ -12,13 +12,13 @@ KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
 VALUE_BYTES = (0, 4, 16)
 MAX_KEYS = 2**28
 KEY_ORDERS = ("uniform", "sorted", "nearly-sorted", "reversed", "few-distinct")
-# The entropy of the AND of one, two, ... random bits, as in CUB's benchmarks.
+# The entropy of a bit that is the AND of one, two, ... random bits, as in CUB's benchmarks.
 ENTROPIES = (1.0, 0.811, 0.544, 0.337, 0.201)
 
 
 @dataclass(frozen=True)
 class Keys(Recipe):
-    """Keys to sort, see inputs.py."""
+    """Keys to sort; see inputs.py."""
 
     kind, size_axis, named_by = "keys", "key_count", "key_count"
     fixed: ClassVar = {"value_bytes": 4, "key_order": "uniform"}
@@ -65,7 +65,7 @@ class Keys(Recipe):
 
     @property
     def title(self) -> str:
-        """A title with the size, the types, the order, and axes not at their default."""
+        """A title with the size, the types, the order, and other axes that are set."""
         parts = [f"{self.key_count:,} keys of {self.key_type}"]
         if self.value_bytes:
             parts.append(f"values of {self.value_bytes} bytes")

@@ -21,7 +21,7 @@ def _extremes() -> KeySet:
 
 
 def _types() -> list[Case]:
-    """Return cases of all key types, and of few bits, segments, nearly sorted keys, low entropy."""
+    """Return cases with all key types, few bits, segments, nearly sorted keys, and low entropy."""
     cases = [
         Case(
             f"{key_type}, {order}, values of {width} bytes",
@@ -65,7 +65,7 @@ def _types() -> list[Case]:
 
 
 def keys() -> list[Case]:
-    """Return cases of every order and around block and tile sizes, with and without values."""
+    """Return cases of every key order and type, and of sizes around those of blocks and tiles."""
     sizes = (1, 2, 31, 33, 511, 513, 1023, 1024, 1025, 2049, 5000, 50001)
     return [
         Case("extreme keys", _extremes),
@@ -103,7 +103,7 @@ def samples(algorithm: Any, form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[KeySet]:
-    """Yield keys of both widths, with values of every width, whole and in segments."""
+    """Yield 4- and 8-byte keys, with values of every size, as a whole and in segments."""
     yield make_keys(5000)
     yield make_keys(5000, bits=8)
     yield make_keys(5000, 4, "nearly-sorted", moved=0.1)

@@ -22,7 +22,7 @@ class SortedKeys:
     """Keys in ascending order, each with its value.
 
     keys: the bits of the keys, in any type of their width, shape (keys,).
-    values: 4 bytes each, shape (keys,), or 16 bytes each, shape (keys, 4); None for keys alone.
+    values: 4 bytes each, shape (keys,), or 16 bytes each, shape (keys, 4); None if there are none.
     """
 
     keys: Any
@@ -32,18 +32,18 @@ class SortedKeys:
 class KeySort(Algorithm):
     """An algorithm that sorts keys, alone or with a value each, as a whole or in segments.
 
-    The input is left unchanged. A `stable` form keeps the values of equal keys in order.
+    The input is left unchanged. A `stable` form keeps the values of equal keys in their order.
 
     size: the number of keys. key_type: one of KEY_TYPES. value_bytes: one of VALUE_BYTES.
     bits: the number of significant low bits of the keys; the others are zero. segments: the number
     of segments to sort separately, or None to sort all keys together. longest: the length of the
-    longest segment. was_sorted: whether the input includes the sorted keys before the change.
+    longest segment. was_sorted: whether the input includes sorted keys, of which some then changed.
     keys, values, starts: the loaded input on the device, see `KeySet`.
     sorted_keys, sorted_values: the arrays of the answer.
     key_types, widths: the supported types and value sizes; the constructor refuses others.
     segment_forms: the forms that sort segments and cannot sort whole inputs.
     equal_zeros: whether -0.0 equals 0.0; otherwise -0.0 comes first. NaNs come last; inputs contain
-        no NaN with its sign bit set, as the order of these is unspecified.
+        no NaN with its sign bit set, whose order is unspecified.
     """
 
     family: ClassVar[str] = "key-sort"
@@ -88,17 +88,17 @@ class KeySort(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return no task; stable and unstable sorts are different kinds of answer."""
+        """Return None as the task, and the kind of answer: stable or unstable."""
         return None, "stable" if cls.forms[form].stable else "unstable"
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the keys, and the values and segments, if there are any."""
+        """Upload `keys`, and `values` and the segments' `starts`, which may be None."""
         self.keys = self.device.upload(inputs.keys)
         self.values = None if inputs.values is None else self.device.upload(inputs.values)
         self.starts = None if inputs.starts is None else self.device.upload(inputs.starts)
 
     def traffic_bytes(self) -> int | None:
-        """Return a lower bound: the bytes of reading the input and writing the answer once."""
+        """Return a lower bound: the bytes if the input is read and the answer written once."""
         return 2 * (self.key_bytes + self.value_bytes) * self.size
 
     def allocate_answer(self) -> None:

@@ -22,11 +22,11 @@ SPECIAL_SHARE = 1 / 64  # expected fraction of float keys that are SPECIAL
 class KeySet:
     """Keys to sort.
 
-    keys: one of KEY_TYPES, shape (n,). No NaN has its sign bit set.
+    keys: shape (n,), of a type in KEY_TYPES. No NaN has its sign bit set.
     values: int32, shape (n,), not negative; or uint32, shape (n, 4); or None.
     bits: the number of low bits of unsigned keys that may be nonzero; None for all.
-    starts: segment starts, and the end of the last, int32, shape (segments + 1,); or None.
-    before: the sorted keys before some changed; or None.
+    starts: the starts of all segments, and the end of the last, int32, (segments + 1,); or None.
+    before: the keys in sorted order, before some of them were changed; or None.
     """
 
     keys: NDArray[Any]
@@ -75,12 +75,12 @@ def make_keys(
 ) -> KeySet:
     """Draw keys in a given order, with random values, which reveal swaps of equal keys.
 
-    key_order: `uniform`, independent; `sorted` and `reversed`, the same in ascending or descending
+    key_order: `uniform`, independent; `sorted` and `reversed`, such keys in ascending or descending
         order; `nearly-sorted`, sorted, then a fraction `moved` of the keys redrawn in place;
         `few-distinct`, independent, from FEW distinct keys.
     entropy: of each bit, one of ENTROPIES; if below 1, a key is the AND of several random words.
     bits: the number of random low bits, for unsigned keys. segment_keys: the mean length of
-        segments, whose lengths are distributed like uniform particles in cells.
+        segments, whose lengths are distributed like the numbers of uniform particles in cells.
     Floats are normally distributed, with some zeros, -0.0, infinities and NaN among them.
     Raises UserError for invalid arguments.
     """
@@ -123,9 +123,9 @@ def make_keys(
 
 
 def ordered_bits(keys: NDArray[Any], equal_zeros: bool = False) -> NDArray[Any]:
-    """Return unsigned integers with the same order as the keys; floats by their bits.
+    """Return unsigned integers that sort like the keys; -0.0 comes before 0.0, NaN last.
 
-    equal_zeros: whether -0.0 and 0.0 map to the same integer, and all NaNs to another.
+    equal_zeros: whether -0.0 and 0.0 map to one integer instead, and all NaNs to one integer.
     """
     ordered: NDArray[Any] = keys.view(f"u{keys.itemsize}")
     sign = ordered.dtype.type(1 << (8 * keys.itemsize - 1))

@@ -30,7 +30,7 @@ from gpubench.problems.particles.inputs import ParticleSet, from_positions, make
 
 
 def _near_the_cutoff() -> ParticleSet:
-    """Draw 400 separate pairs, across a periodic wall and within rounding of the cutoff.
+    """Draw 400 separate pairs across a periodic wall, at distances within rounding of the cutoff.
 
     Such a pair may be listed or not, but both of its particles must agree.
     """
@@ -87,17 +87,17 @@ def _search_own() -> list[Case]:
 
 
 def query_cases() -> list[Case]:
-    """Return the suite of queries."""
+    """Return the test cases of queries."""
     return [*particle_cases(), *_query_own()]
 
 
 def search_cases() -> list[Case]:
-    """Return the suite of searches."""
+    """Return the test cases of searches."""
     return [*query_cases(), *_search_own()]
 
 
 def unbounded_query_cases() -> list[Case]:
-    """Return the suite of queries without a box."""
+    """Return the test cases of queries in an unbounded world."""
     return [*open_cases(), *unbounded_cases()]
 
 
@@ -107,5 +107,5 @@ def large_searches() -> list[Case]:
 
 
 def search_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield particles, which have moved if the task is an update."""
+    """Yield particles; if the task is an update, particles that have moved."""
     yield from (moved_samples if form == "update" else samples)(algorithm, form)

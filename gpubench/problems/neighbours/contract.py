@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Neighbours strictly nearer than the cutoff; pairs appear from both sides, self-pairs never.
+    """Neighbours strictly nearer than the cutoff; each pair appears from both sides.
 
-    counts: int32, shape (particles,), by particle id.
+    counts: int32, shape (particles,), the number of neighbours of each particle, by id.
     offsets: int64, shape (particles + 1,), exclusive prefix sum of the counts, or None.
-    neighbours: int32, shape (offsets[-1],), particle ids, or None; unordered within a row.
+    neighbours: int32, shape (offsets[-1],), particle ids, in any order within a row; or None.
     """
 
     counts: Any
@@ -72,7 +72,7 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task, and for `build` the kind of structure, else None."""
+        """Return the task and the kind of answer: for `build` its structure, else None."""
         task = task_of(form)
         return task, cls.structure() if task == "build" else None
 
@@ -80,7 +80,7 @@ class NeighbourSearch(ParticleAlgorithm):
     def structure(cls) -> str:
         """Return the kind of structure that `build` makes; only builds of one kind are compared.
 
-        By default each search has its own kind, and is compared only in the other tasks.
+        By default each search has its own kind, so its builds are compared with no other search's.
         """
         return cls.name
 
@@ -97,7 +97,7 @@ class NeighbourSearch(ParticleAlgorithm):
         """Return the neighbours as described in `answer`."""
 
     def poison(self) -> None:
-        """Overwrite the answer; for `build`, a search must overwrite its structure."""
+        """Overwrite the answer; for `build`, a subclass must define this for its structure."""
         if self.task == "build":
             raise NotImplementedError(
                 f"{self.name} must overwrite what it built: define poison(), see"
@@ -111,7 +111,7 @@ class NeighbourSearch(ParticleAlgorithm):
 
 
 class HostSearch(HostWork, NeighbourSearch):
-    """A neighbour search that runs on the host, timed by events of the device.
+    """A neighbour search that runs on the host, timed with device events.
 
     xyz: float32, shape (particles, 3), the loaded positions.
     """

@@ -21,7 +21,7 @@ class NeighbourQueryOracle(Oracle):
 
     The pairs within a cutoff are found by the first check that needs them, then cached.
 
-    pairs: constructs the oracle that finds the pairs.
+    pairs: a class or function that constructs the oracle of all pairs within a cutoff.
     """
 
     pairs: ClassVar[Callable[..., NeighbourOracle | SampledNeighbourOracle]] = NeighbourOracle
@@ -70,7 +70,7 @@ class NeighbourSearchOracle(Oracle):
         return None
 
     def poison(self, algorithm: Any) -> None:
-        """Overwrite the answer; first move an update to a state in which no launch ends."""
+        """Overwrite the answer; first move an update to the newest state, where no launch ends."""
         if algorithm.task == "update":
             algorithm.move_to(len(self.states) - 1)
         algorithm.poison()
@@ -97,7 +97,7 @@ def _before(state: ParticleSet, exact: bool) -> SearchOracle:
 class UnboundedQueryOracle(NeighbourQueryOracle):
     """Check the neighbours of particles in an unbounded world.
 
-    Only the cell size of the input's grid matters; its particles may be anywhere.
+    Only the cell size of the input's grid matters; the particles may be anywhere.
     """
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:

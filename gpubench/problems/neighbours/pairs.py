@@ -16,10 +16,10 @@ from gpubench.problems.neighbours.rows import check_no_self, check_rows, row_sum
 
 # Up to these numbers of particles, and of pairs within the same cell, all pairs are checked.
 FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
-# For larger inputs: the number of regions, and the maximum particles and pairs in each.
+# For larger inputs: the number of sampled regions; the maximum sampled particles and their pairs.
 REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
-RECOUNTED = 8  # maximum particles recounted if two answers differ
-MOST_RIGHT = 4  # correct lists whose row sums are kept for comparison
+RECOUNTED = 8  # maximum number of particles recounted if two answers differ
+MOST_RIGHT = 4  # maximum number of correct lists whose row sums are kept for comparison
 
 
 class NeighbourOracle:
@@ -53,7 +53,7 @@ class NeighbourOracle:
         else:
             self._xyz = positions[:, :3].astype(np.float64)
         reach = cutoff + self.tolerance
-        # The tree rounds, and includes distances equal to the radius: query more, then select.
+        # The tree rounds, and includes pairs at the radius itself: query a larger one, then select.
         tree = _tree(self._xyz, self._boxsize)
         pairs = tree.query_pairs(reach * (1 + 1e-9), output_type="ndarray")
         squared = self._squared_distance(pairs[:, 0], pairs[:, 1])
@@ -94,7 +94,7 @@ class NeighbourOracle:
     def _check_some(
         self, rows: NDArray[np.intp], counts: Ints, offsets: Ints, neighbours: Ints
     ) -> str | None:
-        """Check the given rows pair by pair; each other row already lists every permitted pair."""
+        """Check the given rows pair by pair; all others are known to list every permitted pair."""
         n, lengths = self.particles, counts[rows]
         # The position of each entry: row start plus offset in the row.
         place = np.arange(lengths.sum()) + np.repeat(
@@ -222,11 +222,11 @@ class _Sample:
 class SampledNeighbourOracle:
     """NeighbourOracle for large inputs: checks samples exactly, and sums over all particles.
 
-    Around two corners of the box, the first, the last, and some random particles, neighbours are
-    compared with SciPy's in float64, for up to SAMPLES particles per region (fewer if they have
-    over SAMPLED_PAIRS neighbours). For all particles, the symmetry of pairs is checked: counts must
-    add up to an even number, and the randomly weighted terms of (i, j) and (j, i) must cancel. If
-    counts of two answers differ, some of these particles are recounted to decide which is wrong.
+    In regions around two corners of the box, the first and the last particle, and some random ones,
+    up to SAMPLES particles each (fewer if they have over SAMPLED_PAIRS neighbours) are compared
+    with SciPy in float64. For all particles, the symmetry of pairs is checked: counts must add up
+    to an even number, and the randomly weighted terms of (i, j) and (j, i) must cancel. Where the
+    counts of two answers differ, some particles are recounted to decide which answer is wrong.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class SampledNeighbourOracle:
     def _near(
         self, place: NDArray[np.float32], half: float
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the particles within reach of a cube, and which of them are inside the cube."""
+        """Return the particles within the cutoff of a cube, and which of them are inside it."""
         reach = half + 1.001 * (self.cutoff + self.tolerance)
         near = self._within(place, 0, reach)
         inside = np.ones(len(near), np.bool_)
@@ -370,7 +370,7 @@ class SampledNeighbourOracle:
     def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
         """Check the neighbours of each particle; see NeighbourOracle.
 
-        A list is correct if its rows equal those of a correct list, in any order.
+        A list with the same rows as a correct list, each in any order, needs no further check.
         """
         if problem := check_rows(self.particles, counts, offsets, neighbours):
             return problem
@@ -415,7 +415,7 @@ def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
 
 
 def _fitting(lengths: NDArray[np.int64], total: int) -> int:
-    """Return the number of rows of mean length that hold `total` entries, at least 1."""
+    """Return how many rows, of mean length, hold `total` entries; at least 1 if there are any."""
     return (
         min(len(lengths), 1 + int(total / max(1.0, float(np.mean(lengths))))) if len(lengths) else 0
     )
@@ -423,17 +423,17 @@ def _fitting(lengths: NDArray[np.int64], total: int) -> int:
 
 def _tree(xyz: NDArray[np.float64], boxsize: NDArray[np.float64]) -> cKDTree:
     """Return a tree of points in a box; boxsize is 0 along open axes."""
-    # Without `boxsize`, a search takes half the time.
+    # In an open box, pass no `boxsize`: a search then takes half the time.
     return cKDTree(xyz, boxsize=boxsize if boxsize.any() else None)
 
 
 def _in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:
-    """Return float64 coordinates from the corner of the box, wrapped along periodic axes."""
+    """Return float64 coordinates relative to the low corner, wrapped along periodic axes."""
     return np.stack([_along(positions, grid, axis) for axis in range(3)], axis=1)
 
 
 def _along(positions: NDArray[np.float32], grid: Grid, axis: int) -> NDArray[np.float64]:
-    """Return the coordinates of `_in_box` along one axis."""
+    """Return the coordinates along one axis, as in `_in_box`."""
     along = positions[:, axis].astype(np.float64) - grid.low[axis]
     if grid.periodic[axis]:
         wrapped = along % grid.size[axis]

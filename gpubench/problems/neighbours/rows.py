@@ -1,8 +1,8 @@
 """Neighbour lists as rows: checks of shape and range, and hashes of rows.
 
-Lists are long, and rows unordered. To compare lists without sorting, random 64-bit weights are
-summed over each row, modulo 2^64: the sum does not depend on the order, and different rows have
-equal sums with a probability of at most 2^-63.
+Lists are long, and rows unordered. To compare lists without sorting, each particle has a random
+64-bit weight, summed over a row modulo 2^64: the sum does not depend on the order, and different
+rows have equal sums with a probability of at most 2^-63.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def row_sums(offsets: Ints, neighbours: Ints, weights: NDArray[np.uint64]) -> ND
 
 
 def in_parts(work: Callable[[int, int], Result], offsets: Ints) -> list[Result]:
-    """Call `work`, in threads, with the first and end row of each part of a list."""
+    """Call `work`, in threads, with the first row and the end row of each part of a list."""
     rows = len(offsets) - 1
     cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], ENTRIES))
     return between(np.unique([0, *cuts, rows]).tolist(), work)

@@ -28,9 +28,9 @@ class PairNoise(Algorithm):
     """A generator of a random number for each pair of particles in each step.
 
     The number depends on both ids, the step and the key, and is symmetric in the ids. One launch
-    draws it for each pair in `launches` successive steps; the reported time is per step.
+    draws the numbers of all pairs for `launches` successive steps; reported times are per step.
 
-    generator: the name in `physics.noise.GENERATORS` of the reference, which is bitwise equal.
+    generator: the reference's name in `physics.noise.GENERATORS`; its numbers are bitwise equal.
     """
 
     family: ClassVar[str] = "pair-noise"

@@ -19,7 +19,7 @@ from gpubench.problems.pair_noise.axes import MAX_PAIRS, Pairs
 class PairSet:
     """Pairs of particles that need random numbers, from a given step on.
 
-    i, j: int32, shape (pairs,), the two ids, in any order.
+    i, j: int32, shape (pairs,), the ids of the two particles, in any order.
     step, key: 64-bit inputs of the generator: the first step, and the simulation's seed.
     """
 

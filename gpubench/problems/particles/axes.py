@@ -31,7 +31,7 @@ CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one
 ORDERED = {"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"}
 
 # The number of neighbours relative to a uniform distribution: the mean of the squared density over
-# the square of its mean; for clusters it depends on their overlap.
+# the squared mean density; for clusters it depends on how they overlap.
 CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
 
 
@@ -137,7 +137,7 @@ class Particles(Recipe):
 
     @property
     def title(self) -> str:
-        """A title with the numbers of particles, the order, and the moves."""
+        """A title with the number of particles, the mean per cell, the order, and number moved."""
         parts = [f"{self.particles:,} particles", f"{self.per_cell:g} per cell", self.order]
         if self.moved is not None:
             parts.append(f"{self.moved:,} moved")

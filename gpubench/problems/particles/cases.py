@@ -1,4 +1,4 @@
-"""Test inputs of particles: none, one, all at one position, at walls, around block sizes."""
+"""Test inputs of particles: none, one, all at one position, at walls, and many other sets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def given_positions(grid: Grid, positions: ArrayLike) -> Callable[[], ParticleSe
 
 
 def lattice_points(grid: Grid, per_cell: int = 1, far_walls: bool = True) -> NDArray[np.float32]:
-    """Return a lattice of per_cell points along each cell edge; on the upper walls if far_walls."""
+    """Return `per_cell` lattice points per cell edge; `far_walls` includes the upper walls."""
     axes = [
         np.linspace(low, low + size, n * per_cell + 1)[: None if far_walls else -1]
         for low, size, n in zip(grid.low, grid.size, grid.cells, strict=True)
@@ -232,12 +232,12 @@ def unbounded_cases() -> list[Case]:
 def after_move(
     before: ParticleSet, moved: int | None = None, destination: str = "random", seed: int = 1
 ) -> ParticleSet:
-    """Move particles, all of them by default."""
+    """Move `moved` particles, by default all."""
     return move(before, before.particles if moved is None else moved, destination, seed)
 
 
 def after_moves(start: ParticleSet, moves: int) -> ParticleSet:
-    """Move particles repeatedly: none, a few, many, all, to random and to adjacent cells."""
+    """Move none, one, a few, half or all particles in turn, to random or to adjacent cells."""
     n = start.particles
     for seed in range(moves):
         moved = (0, 1, n // 50, n // 2, n)[seed % 5]
@@ -251,7 +251,7 @@ def particle_cases() -> list[Case]:
 
 
 def open_cases() -> list[Case]:
-    """Return the cases in open boxes."""
+    """Return those of `particle_cases` whose boxes are open along every axis."""
     return [case for case in particle_cases() if not any(case.make().made_for["grid"].periodic)]
 
 
@@ -268,7 +268,7 @@ def large_sets(dense: Grid) -> list[Case]:
 
 
 def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield small inputs in every shape of box, with parameters for small parts and chunks."""
+    """Yield small inputs in boxes of several shapes, with parameters for small parts and chunks."""
     torus = Grid((8, 6, 7), (0.0,) * 3, (8.0, 6.0, 7.0), PERIODIC)
     box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
     long = Grid((40, 20, 1), (0.0,) * 3, (40.0, 20.0, 1.0))
@@ -284,7 +284,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
     yield make(0, box), {}
     for particles, cells in getattr(algorithm, "sample_sizes", ()):
         yield make(particles, Grid.with_count(cells), seed=1), {}
-    if "count_comparisons" in known:  # small chunks, with trees split in several launches
+    if "count_comparisons" in known:  # small chunks: splitting trees takes several launches
         yield make(140, torus, seed=1), {"chunk": 2, "count_comparisons": 1}
     if "threshold" in known:
         yield make(200, torus), {"parts": 3, "threshold": 50}

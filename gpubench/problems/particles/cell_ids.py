@@ -20,7 +20,7 @@ class CellIds:
         self._kernel = NamedKernel(device, "cell_ids.cu", "cell_ids")
 
     def launch(self, positions: Any, cell_of: Any) -> None:
-        """Queue cell_of[i] = the cell of positions[i].
+        """Queue the kernel that writes the cell of positions[i] to cell_of[i].
 
         positions: float32, shape (particles, 4), inside the box. cell_of: int32, (particles,).
         """

@@ -81,7 +81,7 @@ def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArr
 def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> None:
     """Map uniform points of the unit cube to uniform points under a wavy surface, in place.
 
-    unit: float32, shape (particles, 3). mean: the surface's mean height. amplitude: of its waves.
+    unit: float32, shape (particles, 3). mean: height of the surface. amplitude: that of its waves.
     """
     height = abs(amplitude)
     unit[:, 2] *= mean
@@ -119,7 +119,7 @@ def to_random_cells(
     rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
 ) -> NDArray[np.int64]:
     """Return a random other cell for each particle."""
-    # Draw among the other cells: indices from that of the own cell upwards are shifted by one.
+    # Draw from count - 1 cells; add one at or above the particle's own cell, to skip that cell.
     target = rng.integers(0, max(1, grid.count - 1), len(cell_of))
     return target + (target >= cell_of)
 
@@ -129,7 +129,7 @@ def to_next_cells(
 ) -> NDArray[np.int64]:
     """Return a random adjacent cell for each particle."""
     # Along each axis a particle can stay, or move down or up if those cells exist and differ. All
-    # combinations are equally likely, except that it cannot stay along every axis.
+    # combinations are equally likely, but staying along all three axes is excluded.
     start = np.unravel_index(cell_of, grid.cells, order="F")
     down, up = [], []
     for c, n, periodic in zip(start, grid.cells, grid.periodic, strict=True):
@@ -195,7 +195,7 @@ def in_the_box(unit: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
 
 def keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:
     """Move coordinates that were rounded to a wall back inside, in place."""
-    # A coordinate can round to the upper wall; in a periodic box, that is the lower wall.
+    # A coordinate can round to the upper wall; in a periodic box, that is the same as the lower.
     low = np.asarray(grid.low, np.float32)
     high = np.add(grid.low, grid.size).astype(np.float32)
     np.clip(positions[:, :3], low, np.nextafter(high, low), out=positions[:, :3])
@@ -204,7 +204,7 @@ def keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:
 def arrangement(
     rng: np.random.Generator, positions: NDArray[np.float32], grid: Grid, order: str
 ) -> NDArray[np.intp]:
-    """Return the permutation of particles for a non-random order."""
+    """Return the permutation that puts the particles into a non-random order."""
     particles = len(positions)
     if order == "morton":
         return stable_order(morton_codes(grid.coordinates(positions)))

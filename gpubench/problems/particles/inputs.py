@@ -125,7 +125,7 @@ def from_positions(
 ) -> ParticleSet:
     """Make particles from a user's positions, shape (particles, 3 or 4), in any float type.
 
-    origin: the origin of the grid's coordinates; it is subtracted in float64.
+    origin: the user's coordinates of the grid's origin; it is subtracted in float64.
     Raises UserError as `coordinates_of` does, and for particles outside the box along an open axis.
     Along a periodic axis positions are wrapped into the box.
     """

@@ -32,7 +32,7 @@ def read_particles(path: Path, grid: Grid) -> ParticleSet:
 
 
 def mapped(path: Path) -> NDArray[Any]:
-    """Memory-map the array of a `.npy` file, which fails if the header's shape is too large."""
+    """Memory-map the array of a `.npy` file; this fails if the header's shape is too large."""
     try:
         with warnings.catch_warnings():  # ignore warnings from parsing the header
             warnings.simplefilter("ignore")

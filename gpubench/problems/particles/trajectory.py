@@ -27,15 +27,15 @@ Triple = tuple[float, float, float]
 _KEYS = {"lattice": "Lattice", "origin": "Origin", "pbc": "pbc", "properties": "Properties"}
 _KEY = re.compile(rf"\b({'|'.join(_KEYS)})(?=\s*=)", re.IGNORECASE)
 _TOO_MANY = re.compile(r"Properties\s*=\s*\S*:[0-9]{4}")  # 1000 columns or more exhaust memory
-AGREES = 1e-6  # edges in files are often rounded to float32
+AGREES = 1e-6  # relative tolerance of box edges, which files often round to float32
 
 
 @dataclass(frozen=True, eq=False)
 class Frames:
     """Positions, shape (frames, particles, 3), in any unit of length.
 
-    source: the name of the file or argument that they come from.
-    low, box: corner and edges of the box in the file; None if there is none.
+    source: the name of the file or argument that the positions come from.
+    low, box: corner and edges of the box in the file; None if it has no box.
     periodic: whether the box is periodic along each axis; None if the file does not say.
     """
 
@@ -189,7 +189,7 @@ def _xyz(path: Path) -> list[_Frame]:
 
 
 def _xyz_frame(path: Path, comment: str, rows: Sequence[str]) -> _Frame:
-    """Read a frame of rows `name x y z`, or with the columns named in its comment."""
+    """Read a frame; rows are `name x y z`, or have the columns that the comment names."""
     keys = {key.lower() for key in _KEY.findall(comment)}
     if not keys:
         return _Frame(np.loadtxt(rows, comments=None, usecols=(1, 2, 3), ndmin=2))

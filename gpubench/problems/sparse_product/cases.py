@@ -29,7 +29,7 @@ def matrix_of_lengths(
 ) -> MatrixSet:
     """Draw a matrix whose rows have these lengths.
 
-    column: returns the columns of this many blocks; by default they are random, with repeats.
+    column: returns the columns of a given number of blocks; by default random, with repeats.
     """
     rng = np.random.default_rng(seed)
     counts = np.asarray(lengths, np.int64)

@@ -66,7 +66,7 @@ class SparseProduct(Algorithm):
     """An algorithm over a matrix of 1x3 blocks; each form begins with its task (see TASKS).
 
     `assemble` makes the matrix, in the algorithm's layout, from a neighbour list and positions, or
-    from given compressed rows. `product` and `transpose` work on an assembled matrix.
+    from given compressed rows. `product` and `transpose` multiply an assembled one by a vector.
 
     transposes_any: whether `transpose` supports all matrices. If not, it sums over rows instead of
     scattering, which requires B_ji = -B_ij, as for gradients between particles of equal mass, and

@@ -21,7 +21,7 @@ Bools = NDArray[np.bool_]
 Download = Callable[[object], NDArray[Any]]
 
 ROUNDING = 2.0**-24
-MOST_ROWS, MOST_ENTRIES = 2**15, 2**21  # maximum compared; larger inputs are sampled
+MOST_ROWS, MOST_ENTRIES = 2**15, 2**21  # maximum numbers compared; larger inputs are sampled
 
 
 class SparseProductOracle(Oracle):
@@ -34,7 +34,7 @@ class SparseProductOracle(Oracle):
     by at most n u times the sum of absolute values (Higham 2002, section 3.1), and a block of
     particles by at most 32 u |d| (|s| + 32 u), where s = 1 - |d|^2.
 
-    which: int64, the checked rows. exact: whether blocks were given, to be kept bit for bit.
+    which: int64, the checked rows. exact: whether blocks were given, and must stay bitwise equal.
     """
 
     def __init__(self, inputs: MatrixSet, exact: bool = False) -> None:
@@ -64,7 +64,7 @@ class SparseProductOracle(Oracle):
         return self.check_product(algorithm.task, answer, algorithm.download)
 
     def check_product(self, task: str, answer: Product, download: Download) -> str | None:
-        """Compare a product with the matrix or its transpose with the reference."""
+        """Check a product: the matrix, or its transpose, times the vector."""
         is_product = task == "product"
         values = download(answer.values)
         shape = (self.rows,) if is_product else (self.rows, *values.shape[1:])
@@ -132,7 +132,7 @@ class SparseProductOracle(Oracle):
         return csr_array((blocks.ravel(), columns.ravel(), 3 * self.matrix.start), shape=shape)
 
     def check_matrix(self, answer: Assembled, download: Download) -> str | None:
-        """Compare an assembled matrix with the reference, with blocks of a row in any order."""
+        """Compare an assembled matrix with the reference; a row's blocks may be in any order."""
         lengths, columns = download(answer.lengths), download(answer.columns)
         problem = (
             check_array("lengths", lengths, (self.rows,), np.int32)
@@ -197,7 +197,7 @@ def _in_double(given: BlockRows) -> BlockRows:
 
 
 def _sample(particles: ParticleSet) -> Ids:
-    """Return the rows to compare, sorted: all, or first, last, in the fullest cells, and random."""
+    """Return the rows to compare, sorted: all, or the sample described in `SparseProductOracle`."""
     rows = particles.particles
     picked = np.arange(rows)
     if rows > MOST_ROWS:
@@ -249,7 +249,7 @@ def _first_row(wrong: Bools) -> int | None:
 
 
 def _first_difference(expected: BlockRows, found: BlockRows) -> str | None:
-    """Compare rows bit for bit, in any order within a row."""
+    """Compare rows bit for bit; a row's blocks may be in any order."""
     if (i := first_true(np.diff(found.start) != np.diff(expected.start))) is not None:
         lengths = (int(np.diff(m.start)[i]) for m in (found, expected))
         return "row {} has {} blocks, expected {}".format(i, *lengths)

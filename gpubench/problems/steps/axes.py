@@ -10,6 +10,8 @@ from gpubench.problems.particles.axes import Particles
 
 # How ranks divide a simulation: each owns a slab, or a master deals out equal parts.
 DECOMPOSITIONS = ("slab", "master")
+# What steps report is told at each value of these.
+TOLD_EACH = ("setting", "time_step")
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 
 def blanks(size: int) -> Iterator[RecordSet]:
-    """Yield streams with both kinds of null; short streams in all specialised record sizes."""
+    """Yield streams with both kinds of null; if short, also with other specialised sizes."""
     keep = np.zeros(size, np.int32)
     for record_bytes in RECORD_BYTES:
         records = np.zeros((size, record_bytes // 4), np.float32)

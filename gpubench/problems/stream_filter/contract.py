@@ -20,7 +20,7 @@ class Compacted:
 
     records: float32, shape (at least count[0], words); its first count[0] rows are the kept
         records, bit for bit; the rows after them are undefined.
-    count: int32, shape (1,).
+    count: int32, shape (1,), the number of kept records.
     rest, rest_count: the null records and their count, or None if the form drops them.
     """
 
@@ -61,12 +61,12 @@ class StreamFilter(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return no task; stable and unstable filters are different kinds of answer."""
+        """Return None as the task, and the kind of answer: ordered or not, one half or both."""
         order = "ordered" if cls.forms[form].stable else "unordered"
         return None, f"{order} halves" if cls.forms[form].halves == 2 else order
 
     def load(self, inputs: RecordSet) -> None:
-        """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""
+        """Upload `records`, float32 (size, words), and `keep`, int32 (size,), which may be None."""
         self.records = self.device.upload(inputs.records)
         self.keep = None if inputs.keep is None else self.device.upload(inputs.keep)
 

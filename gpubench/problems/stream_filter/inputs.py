@@ -31,7 +31,7 @@ class RecordSet:
     records: float32, shape (size, words), any bit patterns.
     keep: int32, shape (size,), 0 for null records; or None if null records are those whose first
         float is +infinity (horn2005). -infinity and NaN are not null.
-    capacity: the capacity of filters for this stream, if more than its number of records.
+    capacity: the capacity of filters for this stream; None if it is the number of records.
     """
 
     records: NDArray[np.float32]
@@ -60,7 +60,7 @@ class RecordSet:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over record size, capacity, records and keep, first 16 hex digits."""
+        """SHA-256 over word count, kind of null, capacity, records and `keep`, 16 hex digits."""
         capacity = "" if self.capacity is None else f" {self.capacity}"
         digest = hashlib.sha256(f"{self.records.shape[1]} {self.nulls}{capacity}".encode())
         digest.update(np.ascontiguousarray(self.records).data)

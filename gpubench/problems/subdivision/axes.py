@@ -13,11 +13,15 @@ DEEPEST = 6
 MAX_TRIANGLES = 2**31 - 1
 SURFACES = ("icosphere", "torus", "flipped-sphere")
 MAX_FACES = 2**26
+MOST_FOCAL = 10**6
 
 
 @dataclass(frozen=True)
 class Surfaces(Recipe):
-    """A closed mesh and its number of subdivisions; see inputs.py."""
+    """A closed mesh, its number of subdivisions, and a camera; see inputs.make_loop_mesh.
+
+    focal: the camera's focal length in pixels; None for 1000. A longer one enlarges the picture.
+    """
 
     kind, size_axis, named_by = "surfaces", "faces", "surface"
     fixed: ClassVar = {"surface": "torus", "depth": 1}
@@ -31,6 +35,11 @@ class Surfaces(Recipe):
         Words("Depth", "levels of subdivision", "depth {}", "number", is_size=True),
         whole(1, DEEPEST),
     )
+    focal: int | None = axis(
+        Words("Focal length", "focal length in pixels", "focal length {} pixels", "number"),
+        whole(1, MOST_FOCAL),
+        None,
+    )
 
     def __post_init__(self) -> None:
         check_faces(self.surface, self.faces)
@@ -38,8 +47,9 @@ class Surfaces(Recipe):
 
     @property
     def title(self) -> str:
-        """A title with the shape, the size and the depth."""
-        return f"{self.surface}, {self.faces:,} triangles, depth {self.depth}"
+        """A title with the shape, the size, the depth, and any focal length given."""
+        seen = "" if self.focal is None else f", focal length {self.focal:,} pixels"
+        return f"{self.surface}, {self.faces:,} triangles, depth {self.depth}{seen}"
 
     @property
     def host_bytes(self) -> int:

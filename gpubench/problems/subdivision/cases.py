@@ -33,7 +33,7 @@ def _octahedron(depth: int) -> LoopMesh:
 
 
 def surfaces() -> list[Case]:
-    """Return cases of meshes with every valence, of genus 0 and 1, of sizes around a block's."""
+    """Return meshes with every valence, of genus 0 and 1, and of sizes around that of a block."""
     shapes = (
         ("icosphere", 20, 1), ("icosphere", 20, 5), ("icosphere", 320, 3), ("icosphere", 1280, 2),
         ("torus", 36, 1), ("torus", 36, 4), ("torus", 100, 3), ("torus", 4 * 17**2, 2),

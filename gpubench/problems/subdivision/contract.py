@@ -18,8 +18,8 @@ class Subdivided:
     """Triangles of a subdivided mesh, without indices.
 
     corners: float32, shape (3, at least counts[1], 4): the corners A, B, C; in adaptive answers the
-        fourth component is the triangle's level, 0 if it was never split off.
-    counts: int32, shape (3,): unspecified; the number of triangles; those lost beyond the capacity.
+        fourth component is the triangle's level, 0 for a triangle of the input.
+    counts: int32, shape (3,): counts[1] triangles, and counts[2] more lost beyond the capacity.
     """
 
     corners: Any
@@ -31,8 +31,8 @@ class Subdivision(Algorithm):
 
     The form `uniform` splits every triangle `depth` times. Child j of triangle i among n is
     triangle j n + i of the next level; children of (A, B, C) with the edge points ab, bc, ca are
-    (A', ab, ca), (B', bc, ab), (C', ca, bc) and (ab, bc, ca). Other forms split a triangle until
-    all its edges are finished, and close gaps in the mesh.
+    (A', ab, ca), (B', bc, ab), (C', ca, bc) and (ab, bc, ca), where A' is A moved by the rules.
+    Other forms split a triangle until all its edges are finished, and close gaps in the mesh.
     """
 
     family: ClassVar[str] = "surface-subdivision"
@@ -47,5 +47,5 @@ class Subdivision(Algorithm):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the form as the task, since each criterion for finished edges has its own mesh."""
+        """Return the form as the task, as each criterion for finished edges makes its own mesh."""
         return form, None

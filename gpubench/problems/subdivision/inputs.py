@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,15 +18,15 @@ Faces = NDArray[np.int64]
 
 JITTER = 0.05  # maximum relative change of the distance from the centre, or of the tube's radius
 TUBE = 0.4  # radius of a torus's tube; the radius of its ring is 1
-FOCAL_PIXELS, EYE = 1000.0, 3.0
+FOCAL_PIXELS, EYE = 1000, 3.0
 # By valence of A: the indices of AB, AAB, AAC, AC in the ring x0 = B, x1, ..., C around A.
 SLOTS = np.array([[0] * 4] * 3 + [[1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 2, 3], [1, 2, 3, 4]])
 
 
-def default_view() -> NDArray[np.float32]:
+def default_view(focal: int = FOCAL_PIXELS) -> NDArray[np.float32]:
     """Return a camera three units from the origin that looks along y; see LoopMesh.view."""
     view = np.zeros((3, 4), np.float32)
-    view[0, 0] = view[1, 2] = FOCAL_PIXELS
+    view[0, 0] = view[1, 2] = focal
     view[2] = 0, 1, 0, EYE
     return view
 
@@ -37,8 +37,8 @@ class LoopMesh:
 
     vertices: float32, shape (n, 3). faces: int64, shape (faces, 3), counter-clockwise.
     depth: number of subdivisions, 1 to 6.
-    view: float32, shape (3, 4), a camera matrix; its product with (x, y, z, 1) is the two screen
-        coordinates in pixels, times the depth, and the depth.
+    view: float32, (3, 4), a camera matrix; its product with (x, y, z, 1) is (s d, t d, d), where s
+        and t are screen coordinates in pixels, and d is the distance in front of the camera.
     """
 
     vertices: NDArray[np.float32]
@@ -83,11 +83,20 @@ class LoopMesh:
 
 
 def directed_edges(faces: Faces) -> tuple[Faces, Faces]:
-    """Return the edges u << 32 | v of all faces, sorted, and the third vertex of their faces."""
+    """Return all directed edges u << 32 | v, sorted, and the third vertex of each one's face."""
     key = np.concatenate([faces[:, i] << 32 | faces[:, (i + 1) % 3] for i in range(3)])
     third = np.concatenate([faces[:, (i + 2) % 3] for i in range(3)])
     order = np.argsort(key)
     return key[order], third[order]
+
+
+def twins(faces: Faces) -> Faces:
+    """Return what runs the other way along ab, bc, ca of each face: 4 times a face, plus 0 to 2."""
+    start, end = faces, np.roll(faces, -1, axis=1)
+    key = (start << 32 | end).ravel()
+    order = np.argsort(key)
+    half = order[np.searchsorted(key[order], (end << 32 | start).ravel())]
+    return (half // 3 * 4 + half % 3).reshape(-1, 3)
 
 
 def loop_mesh(
@@ -217,7 +226,7 @@ def _icosahedron() -> tuple[NDArray[Any], Faces]:
 
 
 def _flipped(points: NDArray[Any], faces: Faces, rng: np.random.Generator) -> Faces:
-    """Flip random edges unless a valence would leave 3 to 6, or an edge would span the mesh."""
+    """Flip random edges, unless a valence would leave 3 to 6 or the new edge span the mesh."""
     third = {(int(f[i]), int(f[i - 2])): int(f[i - 1]) for f in faces for i in range(3)}
     for _ in range(4 * len(faces)):
         edges = sorted(third)
@@ -236,4 +245,5 @@ def _flipped(points: NDArray[Any], faces: Faces, rng: np.random.Generator) -> Fa
 
 def draw(axes: Surfaces, seed: int) -> LoopMesh:
     """Draw the mesh of a recipe."""
-    return make_loop_mesh(axes.surface, axes.faces, axes.depth, seed)
+    mesh = make_loop_mesh(axes.surface, axes.faces, axes.depth, seed)
+    return replace(mesh, view=default_view(axes.focal or FOCAL_PIXELS))

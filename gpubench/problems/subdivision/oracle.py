@@ -17,7 +17,7 @@ from gpubench.problems.subdivision.inputs import Faces, LoopMesh, children_of, e
 
 Floats = NDArray[np.float64]
 ROUNDING = 2.0**-24
-ROUNDINGS = 16  # per level: bounds the error of sums of six terms, two products, inherited errors
+ROUNDINGS = 16  # bound per level: sums of six terms, two products, and inherited errors
 MOST_CLOSED = 2**20  # maximum triangles of meshes whose edges are compared
 MOST_NEAR = 2**17  # maximum triangles whose distance to the surface is checked
 
@@ -79,7 +79,7 @@ class SubdivisionOracle(Oracle):
         self.slack = float(moves.max() + np.linalg.norm(first - second, axis=1).max())
 
     def check(self, algorithm: Any) -> str | None:
-        """Check positions if uniform, else distances from the surface; and that it is closed."""
+        """Check positions (`uniform`) or distances to the surface, and that the mesh is closed."""
         answer, download = self.answer_of(algorithm, Subdivided), algorithm.download
         uniform = algorithm.form == "uniform"
         counts, corners = download(answer.counts), download(answer.corners)
