@@ -97,26 +97,27 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
 #define OCCUPANCY
 #endif
 
-/* Force on each particle. drags: velocities for the drag. */
+/* Force on the particles from `first` to before `last`. drags: velocities for the drag. */
 __global__ void OCCUPANCY
     forces(GLOBAL const uint4 *__restrict__ places, GLOBAL const float4 *__restrict__ drags,
            GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
            GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid, Clock clock,
-           float range, int particles, GLOBAL float4 *__restrict__ result)
+           float range, int particles, int first, int last, GLOBAL float4 *__restrict__ result)
 {
 #if DEFER > 0
     __shared__ int deferred[DEFER * BLOCK];
     LOCAL int *own = deferred + threadIdx.x, *free = own, *full = own + DEFER * BLOCK;
 #endif
-    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= particles)
+    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
+    uint4 now = clock[0];
+    if (i == first)
+        clock[1] = now;
+    if (i >= last)
         return;
     float square_range = range * range;
-    uint4 p = places[i], now = clock[0];
+    uint4 p = places[i];
     float4 u = drags[i];
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    if (i == 0)
-        clock[1] = now;
 #include "common/candidates.h"
 #if DEFER > 0
     ADD_DEFERRED
@@ -128,7 +129,8 @@ __global__ void OCCUPANCY
 #endif
 }
 
-/* Leap-frog: velocity from the previous half step to the next, then the position.
+/* Leap-frog: velocity from the previous half step to the next, then the position, of the particles
+   from `first` to before `last`, written `shift` rows before their input.
 
    order: index of each particle's state, for states that stay in their order (SCATTER). since:
    positions when the lists were made; `stale` is set once a particle has moved by more than half
@@ -137,15 +139,15 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *veloc
                           GLOBAL const float4 *__restrict__ force,
                           GLOBAL const int *__restrict__ order,
                           GLOBAL const uint4 *__restrict__ since, GLOBAL const Box *__restrict__ box,
-                          GLOBAL const Fluid *__restrict__ fluid, Clock clock, int particles,
-                          float square_half_skin, GLOBAL uint4 *new_places,
+                          GLOBAL const Fluid *__restrict__ fluid, Clock clock, int first, int last,
+                          int shift, float square_half_skin, GLOBAL uint4 *new_places,
                           GLOBAL float4 *new_velocities, GLOBAL float4 *new_drags,
                           GLOBAL int *stale, GLOBAL int *fault)
 {
-    unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
-    if (slot == 0)
+    unsigned slot = first + blockIdx.x * BLOCK + threadIdx.x;
+    if (slot == first)
         clock[0] = next_step(clock[1]);
-    if (slot >= particles)
+    if (slot >= last)
         return;
     uint4 p = places[slot];
     float4 v = velocities[slot], f = force[slot];
@@ -160,7 +162,7 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *veloc
 #if SCATTER
     int target = order[slot];
 #else
-    int target = (int)slot;
+    int target = (int)slot - shift;
 #endif
     new_places[target] = p;
     new_velocities[target] = make_float4(turn.x * v.x, turn.y * v.y, turn.z * v.z, v.w);

@@ -24,13 +24,17 @@ __global__ void cells_of_part(GLOBAL const uint4 *__restrict__ places,
     cell_of[i] = cell;
 }
 
-/* Collect migrants to a plane below `low`, in the lower half of the output, or from `high`
-   on, in the upper one, `room` rows each, and count them. */
+/* Collect migrants from the planes from `low` to before `high`, and count them: to the plane `above`
+   in the upper half of the output, to the one below in the lower, `room` rows each. Particles have
+   one or two columns. */
 __global__ void find_leavers(GLOBAL const uint4 *__restrict__ places,
-                             GLOBAL const float4 *__restrict__ velocities,
-                             GLOBAL const Box *__restrict__ box, int low, int high, int first,
-                             int last, int room, GLOBAL uint4 *__restrict__ leaving_places,
-                             GLOBAL float4 *__restrict__ leaving_velocities,
+                             GLOBAL const float4 *__restrict__ first_column,
+                             GLOBAL const float4 *__restrict__ second_column,
+                             GLOBAL const Box *__restrict__ box, int low, int high, int above,
+                             int first, int last, int room,
+                             GLOBAL uint4 *__restrict__ leaving_places,
+                             GLOBAL float4 *__restrict__ leaving_first,
+                             GLOBAL float4 *__restrict__ leaving_second,
                              GLOBAL int *__restrict__ leaving)
 {
     unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
@@ -40,11 +44,14 @@ __global__ void find_leavers(GLOBAL const uint4 *__restrict__ places,
     int z = cell_at(box, 2, p.z);
     if (z >= low && z < high)
         return;
-    int side = z >= high;
+    int side = z == above;
     int k = atomicAdd(&leaving[side], 1);
     if (k < room) {
         leaving_places[side * room + k] = p;
-        leaving_velocities[side * room + k] = velocities[i];
+        leaving_first[side * room + k] = first_column[i];
+#if COLUMNS > 1
+        leaving_second[side * room + k] = second_column[i];
+#endif
     }
 }
 

@@ -17,7 +17,7 @@ from gpubench import problems, registry
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
-from gpubench.decomposed import DECOMPOSITIONS, share
+from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.plan import Plan
@@ -200,17 +200,19 @@ class LoneTeam:
 def make_shared_workloads(device: Recorder) -> None:
     """Make distributed workloads, and the kernels that draw."""
     device.team = LoneTeam(device)
-    cells = registry.find_algorithm("counting-sort")
-    assert issubclass(cells, CellList)
-    for workload, decomposition in itertools.product(
-        (w for w in registry.workloads().values() if issubclass(w, SPH)), DECOMPOSITIONS
+    for workload, decomposition, (name, form) in itertools.product(
+        (w for w in registry.workloads().values() if issubclass(w, tuple(PHYSICS))),
+        DECOMPOSITIONS,
+        (("counting-sort", "order"), ("hash-grid", "original")),
     ):
+        cells = registry.find_algorithm(name)
+        assert issubclass(cells, CellList)
         with suppress(NotSupported):
-            made = share(workload, decomposition, device)(
-                device, WORKLOAD_SIZE, cells, "order", {}, seed=1
+            made = share(workload, decomposition, device, cells)(
+                device, WORKLOAD_SIZE, cells, form, {}, seed=1
             )
-            assert isinstance(made, SPH)
-            made.picture.clear()
+            if isinstance(made, SPH):
+                made.picture.clear()
 
 
 def make_workloads(device: Recorder) -> None:

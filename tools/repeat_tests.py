@@ -1,6 +1,6 @@
 """Run tests repeatedly beside busy loops, and count which of them fail.
 
-    python tools/repeat_tests.py tests/distributed/test_watch.py tests/studies/test_spread.py
+    python tools/repeat_tests.py tests/distributed/test_ranks.py tests/studies/test_spread.py
 
 A test that starts processes may pass only while they are fast. Here all cores are overloaded: tests
 that wait for a time instead of an event fail sooner or later. Prints each failure with its message,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gpubench.decomposed import room
+from gpubench.decomposed.planes import Planes
 from gpubench.decomposed.room import aligned
-from gpubench.decomposed.rows import Phase
-from gpubench.decomposed.shared import Shared
+from gpubench.decomposed.shared import Phase
 from gpubench.distributed.transport import Parcel
 
 
-class Master(Shared):
+class Master(Planes):
     """Rank 0 keeps all particles, and in each step sorts, distributes and collects them.
 
     Parts are as equal as whole planes of cells allow.
@@ -24,11 +24,10 @@ class Master(Shared):
             ("cell ids", self._find_all_cells),
             ("sort", self._sort_all),
             ("exchange deal", self._deal),
-            *self._densities(),
-            ("exchange halo", self._begin_flow),
-            ("force", lambda: self._on(self._forces_of, self._inner())),
-            ("exchange halo", self._finish_flow),
-            ("force", lambda: self._on(self._forces_of, *self._edges())),
+            *self._to_forces(),
+            ("force", lambda: self._forces_of(*self._inner())),
+            ("exchange halo", self._finish_halo),
+            ("force", self._edge_forces),
             *self._contacts(),
             ("integrate", self._integrate_all),
             ("exchange return", self._return),
@@ -64,28 +63,26 @@ class Master(Shared):
         self._cut(self._comm.bcast(self._counted() if self.rank == 0 else None))
         if self.owned > self.capacity:
             self._allocate_part(self.owned)
-        if self.bodies:
-            self.device.fill(self.cells, 0x00)  # bodies read cells in the planes of other ranks
+        self.device.fill(self.cells, 0x00)  # some work reads cells in the planes of other ranks
         sends, receives = [], []
         if self.rank == 0:
             for peer in range(1, self.team.ranks.size):
                 first, rows = self._stretch_of(peer)
-                sends += [Parcel(peer, array, self.edge + first, rows) for array in self._sorted]
+                sends += [Parcel(peer, array, self.edge + first, rows) for array in self.current]
                 sends.append(Parcel(peer, self._start, *self._cells_of(peer)))
         else:
-            receives = [Parcel(0, array, self.edge, self.owned) for array in self._sorted]
+            receives = [Parcel(0, array, self.edge, self.owned) for array in self.current]
             receives.append(Parcel(0, self._start, 0, self._cells_of(self.rank)[1]))
         self._exchange(sends, receives)
 
     def _return(self) -> None:
         """Send the particles back to rank 0, and end the step."""
-        arrays = (self.places, self.velocities)
         sends, receives = [], []
         if self.rank == 0:
             for peer in range(1, self.team.ranks.size):
-                receives += [Parcel(peer, array, *self._stretch_of(peer)) for array in arrays]
+                receives += [Parcel(peer, array, *self._stretch_of(peer)) for array in self._kept]
         else:
-            sends = [Parcel(0, array, 0, self.owned) for array in arrays]
+            sends = [Parcel(0, array, 0, self.owned) for array in self._kept]
         self._exchange(sends, receives)
         self.computed_rows = self.owned
         self.step += 1

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from gpubench.decomposed import room
+from gpubench.decomposed.planes import Planes
 from gpubench.decomposed.room import aligned
-from gpubench.decomposed.rows import Phase
-from gpubench.decomposed.shared import Shared
+from gpubench.decomposed.shared import Phase
 from gpubench.distributed.slabs import is_unbalanced, moves
 from gpubench.distributed.transport import Parcel
 from gpubench.workloads.cell_workload import BLOCK
 
 
-class Slabs(Shared):
+class Slabs(Planes):
     """Each rank keeps its particles.
 
     No particle moves further than a cell in a step, so migrants come from an outermost plane: these
@@ -29,12 +29,11 @@ class Slabs(Shared):
             ("cell ids", self._find_own_cells),
             ("sort", lambda: self._sort_rows(self.owned)),
             ("exchange balance", self._balance),
-            *self._densities(),
-            ("exchange halo", self._begin_flow),
-            ("force", lambda: self._on(self._forces_of, self._inner_half(0))),
-            ("exchange halo", self._finish_flow),
-            ("force", lambda: self._on(self._forces_of, *self._edges())),
-            *(self._move_with_bodies() if self.bodies else self._move()),
+            *self._to_forces(),
+            ("force", lambda: self._forces_of(*self._inner_halves()[0])),
+            ("exchange halo", self._finish_halo),
+            ("force", self._edge_forces),
+            *(self._move_after(contacts) if (contacts := self._contacts()) else self._move()),
             ("exchange particles", self._hand_over),
         ]
 
@@ -42,15 +41,15 @@ class Slabs(Shared):
         return [
             ("integrate", self._integrate_edges),
             ("exchange particles", self._look_for_leavers),
-            ("force", lambda: self._on(self._forces_of, self._inner_half(1))),
+            ("force", lambda: self._on(self._forces_of, self._inner_halves()[1])),
             ("integrate", lambda: self._on(self._integrate_rows, self._inner())),
         ]
 
-    def _move_with_bodies(self) -> list[Phase]:
-        """Return the phases that add the bodies' forces, after all others, and move everything."""
+    def _move_after(self, contacts: list[Phase]) -> list[Phase]:
+        """Return the phases that move everything by forces to which contacts are added last."""
         return [
-            ("force", lambda: self._on(self._forces_of, self._inner_half(1))),
-            *self._contacts(),
+            ("force", lambda: self._on(self._forces_of, self._inner_halves()[1])),
+            *contacts,
             ("integrate", self._integrate_all),
             ("exchange particles", self._look_for_leavers),
         ]
@@ -62,11 +61,14 @@ class Slabs(Shared):
     def _look_for_leavers(self) -> None:
         """Queue the search for migrants in the outermost planes, and mark the exchange."""
         self.device.fill(self._leaving, 0x00)
+        low, high = self.planes
+        above = high % self.grid.cells[2] if self.is_ring else high
         for first, last in self._edges():
             self._find_leavers(
-                self.device.blocks(last - first, BLOCK), BLOCK, self.places, self.velocities,
-                self.packed_box, *self.planes, first - self.edge, last - self.edge, self.edge,
-                *self._leaving_rows, self._leaving,
+                self.device.blocks(last - first, BLOCK), BLOCK, self.places,
+                self.state_columns[0], self.state_columns[-1], self.packed_box, low, high, above,
+                first - self.edge, last - self.edge, self.edge, *self._leaving_rows[:2],
+                self._leaving_rows[-1], self._leaving,
             )  # fmt: skip
         self._wait_for_leavers = self.device.read_rows(self._leaving, 0, self._left)
         self.team.transport.mark()
@@ -76,19 +78,18 @@ class Slabs(Shared):
         self._wait_for_leavers()
         left = [int(count) for count in self._left.view(np.int32)]
         sides = self._neighbours()
-        told = {peer: np.array([left[side]], np.int64) for side, peer in sides}
-        came = {peer: int(count[0]) for peer, count in self._tell_neighbours(told).items()}
+        told = {side: np.array([left[side]], np.int64) for side, _ in sides}
+        came = {side: int(count[0]) for side, count in self._tell_neighbours(told).items()}
         self.held = self.owned + sum(came.values())
         if self.held > self.capacity:
             self._grow(self.held)
         sends, receives, row = [], [], self.owned
         for side, peer in sides:
-            for array, leaving in zip(
-                (self.places, self.velocities), self._leaving_rows, strict=True
-            ):
-                sends.append(Parcel(peer, leaving, side * self.edge, left[side]))
-                receives.append(Parcel(peer, array, row, came[peer]))
-            row += came[peer]
+            begin = side * self.edge
+            sends += [Parcel(peer, array, begin, left[side]) for array in self._leaving_rows]
+        for side, peer in reversed(sides):
+            receives += [Parcel(peer, array, row, came[side]) for array in self._kept]
+            row += came[side]
         self._exchange(sends, receives)
         self.computed_rows = self.owned
         self.owned = self.held - sum(left)
@@ -96,10 +97,9 @@ class Slabs(Shared):
 
     def _grow(self, particles: int) -> None:
         """Allocate more rows; migrants and computed values are kept until the next step."""
-        arrays = self.places, self.velocities
-        kept = [self._read_rows(array, 0, self.owned) for array in arrays]
+        kept = [self._read_rows(array, 0, self.owned) for array in self._kept]
         self._allocate_rows(particles)
-        for array, rows in zip((self.places, self.velocities), kept, strict=True):
+        for array, rows in zip(self._kept, kept, strict=True):
             self._write_rows(array, 0, rows)
 
     def _find_own_cells(self) -> None:
@@ -125,7 +125,7 @@ class Slabs(Shared):
         before = self.bounds
         if not is_unbalanced(counts, before, room.IMBALANCE):
             return
-        sorted_before, edge = list(self._sorted), self.edge
+        sorted_before, edge = list(self.current), self.edge
         self._cut(counts)
         self.held = self.owned
         if self.owned > self.capacity:
@@ -135,7 +135,7 @@ class Slabs(Shared):
         sends, receives = [], []
         for move in moves(before, self.bounds, counts):
             first = edge + move.first
-            for array, was in zip((self.places, self.velocities), sorted_before, strict=True):
+            for array, was in zip(self._kept, sorted_before, strict=True):
                 if move.sender == move.receiver == self.rank:
                     self.device.copy(
                         was[first : first + move.rows], array[move.to : move.to + move.rows]

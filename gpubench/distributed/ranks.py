@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 import fcntl
-import json
 import os
 import re
-import resource
 import select
 import signal
-import socket
-import subprocess
+import stat
 import sys
+import termios
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
@@ -20,39 +17,30 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from gpubench.base import install
 from gpubench.base.errors import UserError
-from gpubench.distributed import watch
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+    from mpi4py.MPI import Comm, Intracomm
 
 INSTALL = install.hint("mpi")
 INTERRUPTED = 130  # exit status that shells report after Ctrl-C
-ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to connect to a watcher that is starting up
+PATIENCE_MS = 10_000  # time limit for the reader of a rank's output
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the number of ranks from a launcher's variables; 1 without a launcher."""
-    return _launched(environment)[0]
-
-
-def _launched(environment: Mapping[str, str]) -> tuple[int, str]:
-    """Return the number of ranks a launcher started, and the variable with the rank number.
+    """Return the number of ranks from a launcher's variables; 1 without a launcher.
 
     Needs no MPI: PMI_SIZE is Hydra's (MPICH, Intel MPI), OMPI_COMM_WORLD_SIZE Open MPI's. Slurm's
     srun sets the size of the step; a batch script not started by srun has none.
     """
-    for name in ("PMI", "OMPI_COMM_WORLD"):
-        size = environment.get(f"{name}_SIZE", "")
-        if size.isdecimal():
-            return int(size), f"{name}_RANK"
+    names = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"]
     if {"SLURM_STEP_ID", "SLURM_PROCID"} <= environment.keys():
-        size = environment.get("SLURM_STEP_NUM_TASKS", "")
-        return int(size) if size.isdecimal() else 1, "SLURM_PROCID"
-    return 1, ""
+        names.append("SLURM_STEP_NUM_TASKS")
+    sizes = (environment.get(name, "") for name in names)
+    return next((int(size) for size in sizes if size.isdecimal()), 1)
 
 
 def unlaunched(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -66,7 +54,7 @@ class Ranks:
     """The identity of this process in its run.
 
     comm: all ranks. rank: this rank's number. size: the number of ranks. local_rank, local_size:
-    the same among the ranks of this host. watcher: prints how the run ended; None without one.
+    the same among the ranks of this host. token: a pipe that they share, see `_share_token`.
     """
 
     comm: Intracomm
@@ -74,19 +62,16 @@ class Ranks:
     size: int
     local_rank: int
     local_size: int
-    watcher: Watcher | None = None
+    token: int = -1
 
     @classmethod
     @cache
     def join(cls) -> Ranks:
         """Join the run that a launcher started, or run alone without one. Collective.
 
-        Join early: a rank that dies before joining cannot be named.
-
         Raises UserError where mpi4py or its MPI is missing, and where the launcher belongs to an
         MPI other than mpi4py's, so that every process would believe itself alone.
         """
-        watcher = Watcher.of_this_host()
         try:
             from mpi4py import MPI
         except (ImportError, RuntimeError) as error:
@@ -101,15 +86,9 @@ class Ranks:
                 f" mpi4py's MPI differ; use the mpirun of {_first_line(MPI.Get_library_version())}"
             )
         local = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        if len(set(local.allgather(watcher and watcher.launcher))) > 1 and watcher is not None:
-            watcher.done()
-            watcher = None
-        if watcher is not None:
-            watcher.join()
-        comm.Barrier()  # after this, the watchers have read all messages so far
         if local.rank == 0:
             _unname_shared_memory()
-        return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
+        return cls(comm, comm.rank, comm.size, local.rank, local.size, _share_token(local))
 
     def leave(self) -> NoReturn:
         """Exit with status 0, after everything else is done. Collective.
@@ -119,8 +98,6 @@ class Ranks:
         """
         from mpi4py import MPI
 
-        if self.watcher is not None:
-            self.watcher.done()
         MPI.Finalize()
         sys.stdout.flush()
         os._exit(0)
@@ -195,17 +172,45 @@ def ends_all(ranks: Ranks) -> Iterator[None]:
 
 
 def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
-    """Print a text, unless another rank has already reported an error, and end all ranks."""
+    """Print a text, unless another rank of this host is ending the run, and end all ranks."""
     with suppress(OSError):
         sys.stdout.flush()
-    if ranks.watcher is None or not ranks.watcher.say(text):
-        watch.tell(text)
-    for descriptor in (1, 2):
-        watch.wait_until_read(descriptor)
+    if _speaks_first(ranks):
+        with suppress(OSError):
+            os.write(2, text.encode())
+        for descriptor in (1, 2):
+            wait_until_read(descriptor)
+    else:
+        select.select([], [], [], 2 * PATIENCE_MS / 1e3)  # the other ends this rank too
     # The error has been reported: suppress MPI's own message about the abort.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ranks.comm.Abort(status)
     os._exit(status)  # MPICH's MPI_Abort may return before the launcher acts on it
+
+
+def _share_token(local: Comm) -> int:
+    """Return a pipe that the ranks of this host share, with one byte for the first that speaks.
+
+    It lasts as long as any of them, so it outlives a rank that has spoken and ended.
+    """
+    own = os.pipe() if local.rank == 0 else (-1, -1)
+    if local.rank == 0:
+        os.write(own[1], b".")
+    process, descriptor = local.bcast((os.getpid(), own[0]))
+    try:
+        return os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:  # the system hides it: then each rank speaks
+        return -1
+
+
+def _speaks_first(ranks: Ranks) -> bool:
+    """Return whether no rank of this host has called this before."""
+    try:
+        return os.read(ranks.token, 1) != b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 @contextmanager
@@ -221,131 +226,23 @@ def _left_to_rank_0(ranks: Ranks) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-class Watcher:
-    """A rank's socket to the process on its host that reports how the run ended (`watch.py`).
+def wait_until_read(descriptor: int) -> None:
+    """Wait until everything written to a pipe has been read, at most `PATIENCE_MS`.
 
-    launcher: id of the process that started this host's ranks, by which they identify the run.
-    """
-
-    def __init__(self, line: socket.socket, launcher: int) -> None:
-        self._line, self.launcher = line, launcher
-        atexit.register(self.done)
-
-    @classmethod
-    @cache
-    def of_this_host(cls) -> Watcher | None:
-        """Connect to this host's watcher, which its first rank starts. Needs no MPI.
-
-        Returns None where this process is not one of several ranks, and where no watcher can be
-        started: then deaths go unreported, and the ranks print errors themselves.
-        """
-        size, variable = _launched(os.environ)
-        rank = os.environ.get(variable, "")
-        if size == 1 or not rank.isdecimal():
-            return None
-        launcher = _launcher(variable)
-        address = f"\0gpubench-{os.getuid()}-{launcher}"  # abstract: leaves no file behind
-        about = _encoded({"rank": int(rank), "process": os.getpid()})
-        for _ in range(ATTEMPTS):
-            line = _closed_first(socket.socket(socket.AF_UNIX))
-            try:
-                _introduce(line, about, address, size)
-            except OSError:
-                line.close()
-            else:
-                watcher = cls(line, launcher)
-                if watcher._is_answered():
-                    return watcher
-                watcher.done()
-            select.select([], [], [], SECONDS_BETWEEN_ATTEMPTS)
-        return None
-
-    def join(self) -> None:
-        """Report that all ranks of the run have started; return once this has been read.
-
-        If this was read before a rank dies, the order of deaths is unambiguous.
-        """
-        self._tell({"joined": True})
-        self._is_answered()
-
-    def say(self, text: str) -> bool:
-        """Ask the watcher to print a text, unless another rank did; False without a watcher.
-
-        An empty text prints nothing but silences the other ranks. Waits until the text is read.
-        """
-        self._tell({"say": text})
-        return self._is_answered()
-
-    def done(self) -> None:
-        """Report that this rank ended normally."""
-        atexit.unregister(self.done)
-        self._tell({"done": True})
-        self._line.close()
-
-    def _tell(self, message: dict[str, Any]) -> None:
-        with suppress(OSError):
-            self._line.sendall(_encoded(message))
-
-    def _is_answered(self) -> bool:
-        with suppress(OSError):
-            return self._line.recv(1) == watch.ANSWER
-        return False
-
-
-def _closed_first(line: socket.socket) -> socket.socket:
-    """Move a socket to a high descriptor number.
-
-    Linux closes a killed process's files from the highest number down. So the watcher learns of a
-    death before the launcher, which then kills the other ranks.
-    """
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    number = min(most, 4096) // 2 if most > 0 else 2048
-    with line:
-        return socket.socket(fileno=fcntl.fcntl(line.fileno(), fcntl.F_DUPFD_CLOEXEC, number))
-
-
-def _encoded(message: dict[str, Any]) -> bytes:
-    return json.dumps(message).encode() + b"\n"
-
-
-def _launcher(variable: str) -> int:
-    """Return the process that started this host's ranks: the nearest ancestor that is not a rank.
-
-    variable: the environment variable with the rank number.
-    """
-    process = Path("/proc") / str(os.getppid())
-    with suppress(OSError):  # the process may be another user's
-        while f"\0{variable}=".encode() in b"\0" + (process / "environ").read_bytes():
-            _, _, state_and_parent = (process / "stat").read_text().rpartition(")")
-            process = process.with_name(state_and_parent.split()[1])
-    return int(process.name)
-
-
-def _introduce(line: socket.socket, about: bytes, address: str, size: int) -> None:
-    """Introduce this rank to the watcher at an address; start the watcher if there is none.
-
-    A new watcher gets `about` before it starts, so that it can name this rank even if it is killed
-    meanwhile. Raises OSError if another rank is about to start the watcher, or if that fails.
+    MPICH's launcher drops unread output of a rank when it learns of an abort. Returns at once if
+    the descriptor is closed or not a pipe, or the reader has gone.
     """
     try:
-        line.connect(address)
-        if not watch.is_ours(line):
-            raise PermissionError(f"another user listens at {address!r}")
-        line.sendall(about)
-    except ConnectionRefusedError:
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(address)
-            listener.listen(socket.SOMAXCONN)
-            line.connect(address)
-            line.sendall(about)
-            subprocess.run(
-                [sys.executable, "-IS", watch.__file__, str(listener.fileno()), str(size)],
-                pass_fds=[listener.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-                check=False,
-            )
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return
+        reader = select.poll()
+        reader.register(descriptor, 0)  # reports only that the reader has gone
+        for _ in range(PATIENCE_MS):
+            unread = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
+            if not any(unread) or reader.poll(1):
+                return
+    except OSError:
+        return
 
 
 def _unname_shared_memory() -> None:

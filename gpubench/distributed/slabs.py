@@ -14,21 +14,20 @@ from numpy.typing import NDArray
 from gpubench.base.errors import UserError
 
 
-def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:
+def cut(counts: NDArray[np.integer], ranks: int, least: int = 1) -> NDArray[np.int64]:
     """Return the slab bounds that minimise the particles of the largest slab.
 
-    Each slab has at least one plane. Of the optimal cuts, returns the one in which each slab, from
-    the first on, is nearest to an equal share of what is left.
+    Of the optimal cuts, returns the one in which each slab, from the first on, is nearest to an
+    equal share of what is left. Then slabs of fewer than `least` planes take some from the next.
 
     counts: particles of each plane, of shape (planes,). ranks: number of slabs, at least 1.
     Raises UserError for fewer planes than ranks.
     """
     planes = len(counts)
-    if planes < ranks:
+    if planes < ranks * least:
         raise UserError(
-            "a slab must be at least one kernel radius thick: the box has"
-            f" {planes} plane(s) of cells along z for {ranks} ranks; start at most {planes} ranks,"
-            " or make the scene longer"
+            f"{ranks} ranks need at least {ranks * least} planes of cells along z, and the box has"
+            f" {planes}: start fewer ranks, or make the box longer"
         )
     start = _starts(counts)
     limit = _smallest_limit(start, ranks)
@@ -46,6 +45,10 @@ def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:
         high = min(full, planes - (ranks - rank))
         share = (start[-1] - start[before]) / (ranks - rank + 1)
         bounds[rank] = low + np.abs(start[low : high + 1] - start[before] - share).argmin()
+    for rank in range(1, ranks):
+        bounds[rank] = max(bounds[rank], bounds[rank - 1] + least)
+    for rank in reversed(range(1, ranks)):
+        bounds[rank] = min(bounds[rank], bounds[rank + 1] - least)
     return bounds
 
 

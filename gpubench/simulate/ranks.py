@@ -110,8 +110,9 @@ def _make(
     skin: float,
 ) -> None:
     """Make a follower's part of a simulation; the team keeps it."""
-    made = share(registry.find_workload(workload), decomposition, team.device)
-    made(team.device, particles, find_cells(algorithm), form, parameters, seed, skin)
+    cells = find_cells(algorithm)
+    made = share(registry.find_workload(workload), decomposition, team.device, cells)
+    made(team.device, particles, cells, form, parameters, seed, skin)
 
 
 def _usable_gpus(spec: str) -> int:

@@ -62,7 +62,7 @@ class Setup:
         form = self.form or choose_form(algorithm, device, reorders=decomposition is None)
         if lacking := missing_feature(algorithm.forms[form].requires, device):
             raise NotSupported(f"{self.algorithm} {form} {lacking}")
-        workload = share(registry.find_workload(self.workload), decomposition, device)
+        workload = share(registry.find_workload(self.workload), decomposition, device, algorithm)
         return workload(
             device, self.particles, algorithm, form, self.parameters, self.seed, self.skin
         )

@@ -32,7 +32,7 @@ class WorkloadStep(Algorithm):
     workload: the workload's class. algorithm, form, parameters: the cell list's class and variant.
     skin: see Workload. time_step: replaces the workload's time step, unless None.
     ranks: the number of ranks that share the simulation (the runner starts them); None for one.
-    decomposition: how the ranks divide it, see decomposed/shared.py; None for one rank.
+    decomposition: how the ranks divide it, see gpubench/decomposed; None for one rank.
     setting: a parameter of the workload, NAME=VALUE, or None.
     launches: the number of steps in a launch; reported times are per step.
     input_hash: SHA-256 over the initial state, first 16 hex digits.
@@ -63,7 +63,7 @@ class WorkloadStep(Algorithm):
         if setting is not None:
             name, _, text = setting.partition("=")
             given[name] = parse(name, text, type(workload.defaults[name]))
-        made = share(workload, decomposition, device)
+        made = share(workload, decomposition, device, algorithm)
         self.workload = made(device, particles, algorithm, form, given, seed, skin)
         inside = self.workload.algorithm
         self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS

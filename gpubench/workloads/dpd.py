@@ -135,22 +135,21 @@ class DPD(InCells):
 
     def compare(self, before: State, after: State) -> str | None:
         return check_dpd_step(
-            before, after, self.in_place(self._force), self.box, self.fluid,
+            before, after, self.felt(after), self.box, self.fluid,
             self._integrator, self.time_step, self.seed,
             GENERATORS[str(self.parameters["pair_noise"])],
         )  # fmt: skip
+
+    def felt(self, after: State) -> NDArray[np.float32]:
+        """Return the forces of the last step, float32 (particles, 4), in the order of a state."""
+        return self.in_place(self._force)
 
     def snapshot(self) -> Snapshot:
         """Return positions, and velocities at the same time: the stored ones plus half a kick.
 
         Computes the forces of the next step for this. Raises BlowUp like `require_sound`.
         """
-        for _, launch in self.phases()[:-1]:
-            launch()
-        self.require_sound()
-        places, velocities, force = (
-            self.device.download(array) for array in (*self.current[:2], self._force)
-        )
+        places, velocities, force = self.coming_forces()
         places, species = places.view(np.uint32), velocities[:, 3].view(np.int32)
         half_step = velocities[:, :3].astype(np.float64)
         pull = force[:, :3] / np.asarray(self.fluid.mass)[species, None] + self.fluid.gravity
@@ -166,6 +165,13 @@ class DPD(InCells):
             species=species[by_id].astype(np.int8),
             species_names=self.model.species_names,
         )
+
+    def coming_forces(self) -> list[NDArray[Any]]:
+        """Return places, half-step velocities, and the forces of the next step, in one order."""
+        for _, launch in self.phases()[:-1]:
+            launch()
+        self.require_sound()
+        return [self.device.download(array) for array in (*self.current[:2], self._force)]
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
         dimensions = 3 - len(self.flat)
@@ -185,6 +191,9 @@ class DPD(InCells):
         super()._prepare_kernels()
         self._force = self.array((self.particles, 4), "float32")
         self.device.fill(self._force, 0x00)
+        self._compile_step()
+
+    def _compile_step(self) -> None:
         fluid = self.fluid.packed(self.time_step, self._integrator)
         self._packed_fluid = self.device.upload(fluid.view("uint8"))
         constants = {
@@ -207,16 +216,17 @@ class DPD(InCells):
             self.device.fill(self._force, 0x00)
         self._forces(
             self.blocks, BLOCK, self.current[0], self.current[-1], *self.candidates,
-            self.packed_box, self._packed_fluid, self.clock, self.reach, self.particles,
-            self._force,
+            self.packed_box, self._packed_fluid, self.clock, self.reach, self.particles, 0,
+            self.particles, self._force,
         )  # fmt: skip
 
     def _integrate(self) -> None:
         places, velocities, *_ = self.current
         self._leap(
             self.blocks, BLOCK, places, velocities, self._force, self.order, self.since,
-            self.packed_box, self._packed_fluid, self.clock, self.particles, (self.skin / 2) ** 2,
-            self.places, self.state_columns[0], self.state_columns[-1], self.stale, self.fault,
+            self.packed_box, self._packed_fluid, self.clock, 0, self.particles, 0,
+            (self.skin / 2) ** 2, self.places, self.state_columns[0], self.state_columns[-1],
+            self.stale, self.fault,
         )  # fmt: skip
         self.stepped()
 

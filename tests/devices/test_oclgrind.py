@@ -173,11 +173,13 @@ with open_device("opencl:oclgrind") as device:
     ranks = Ranks.join()
     device.team = Team(ranks, device, MPITransport(device, ranks), lambda *given: None)
     for decomposition in DECOMPOSITIONS:
-        workload = share(registry.find_workload("sph-rigid-body"), decomposition, device)
-        simulation = workload(device, 260, cells, "order", {"drop": -0.6}, seed=1)
-        simulation.advance(3)
-        simulation.require_sound()
-        simulation.paint()
+        for name, given in {"sph-rigid-body": {"drop": -0.6}, "dpd-rozen2008": {}}.items():
+            workload = share(registry.find_workload(name), decomposition, device, cells)
+            simulation = workload(device, 260, cells, "order", given, seed=1)
+            simulation.advance(3)
+            simulation.require_sound()
+            if given:
+                simulation.paint()
 print(simulation.step)
 """
 

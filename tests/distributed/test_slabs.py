@@ -61,8 +61,15 @@ def test_an_empty_box_is_cut_too():
 
 
 def test_too_few_planes_are_refused():
-    with pytest.raises(UserError, match=r"one kernel radius thick: .* 3 plane.* 4 ranks"):
+    with pytest.raises(UserError, match=r"^4 ranks need at least 4 planes .* has 3: "):
         cut(np.ones(3), 4)
+    with pytest.raises(UserError, match=r"^2 ranks need at least 4 planes .* has 3: "):
+        cut(np.ones(3), 2, least=2)
+
+
+@pytest.mark.parametrize("counts", [[9, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 9], [1, 1, 1, 1, 1, 1]])
+def test_slabs_have_the_least_number_of_planes(counts):
+    assert cut(np.array(counts), 3, least=2).tolist() == [0, 2, 4, 6]
 
 
 def test_balance_is_judged_by_what_a_cut_can_reach():

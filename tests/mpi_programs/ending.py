@@ -1,8 +1,7 @@
 """End in the way that the first argument names, in the rank that the second one does.
 
 The other ranks wait for a message that never comes. With `shared-memory`, rank 0 first tells where
-MPI's shared memory is; with `unwatched`, rank 1 finds no watcher. With `slow-kill`, time passes
-between the end of the line to the launcher and that of files with lower numbers.
+MPI's shared memory is; with `no-token`, ranks cannot open each other's pipes.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from pathlib import Path
 import typer
 
 from gpubench.base.errors import UserError
-from gpubench.distributed.ranks import Ranks, Watcher, ends_all
+from gpubench.distributed import ranks as ranks_module
+from gpubench.distributed.ranks import Ranks, ends_all
 
 
 def end(how: str) -> None:
@@ -36,13 +36,6 @@ def end(how: str) -> None:
             signal.raise_signal(signal.SIGINT)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        case "slow-kill":
-            large = os.memfd_create("large")
-            for _ in range(24):
-                os.write(large, bytes(2**24))
-            os.dup2(large, int(os.environ["PMI_FD"]) - 1)
-            os.close(large)
-            os.kill(os.getpid(), signal.SIGKILL)
         case "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -55,8 +48,8 @@ def shared_memory() -> set[str]:
 
 def main() -> None:
     how, who, *more = sys.argv[1:]
-    if more == ["unwatched"] and os.environ["PMI_RANK"] == "1":
-        Watcher.of_this_host = lambda: None
+    if more == ["no-token"]:
+        ranks_module._share_token = lambda local: -1
     ranks = Ranks.join()
     if more == ["shared-memory"] and ranks.rank == 0:
         print(*shared_memory(), sep="\n", flush=True)

@@ -1,7 +1,7 @@
 """Run shared simulations one after the other, and tell of each in a line of JSON.
 
 Arguments: a device; runs as `Run` has them, as a list in JSON; and what constants of
-gpubench/decomposed/room.py shall be.
+gpubench/decomposed/room.py and gpubench/workloads/dpd.py shall be.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from gpubench.decomposed import room
 from gpubench.devices import Device
 from gpubench.simulate.ranks import Crew
-from gpubench.simulate.setup import Setup
+from gpubench.simulate.setup import ALGORITHM, Setup
+from gpubench.workloads import dpd
 from gpubench.workloads.sph import SPH
 from gpubench.workloads.workload import Value
 
@@ -37,11 +38,17 @@ class Run:
     decomposition: str | None
     steps: int
     every: int
+    algorithm: str = ALGORITHM
 
 
-def bits(simulation: SPH) -> str:
-    """Return a hash of the state, and of densities and accelerations in the last step."""
-    return hash_of(simulation.state(), simulation.computed("flow"), simulation.computed("force"))
+def bits(simulation: SPH | dpd.DPD) -> str:
+    """Return a hash of the state, and of what the last step computed."""
+    if isinstance(simulation, SPH):
+        columns = [simulation.computed("flow"), simulation.computed("force")]
+        return hash_of(simulation.state(), *columns)
+    state = simulation.state()
+    by_id = np.argsort(state["places"][:, 3])
+    return hash_of(state, state[simulation.columns[-1]][by_id], simulation.felt(state)[by_id])
 
 
 def hash_of(state: Mapping[str, NDArray[Any]], *columns: NDArray[Any]) -> str:
@@ -62,9 +69,9 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
 
     The last step before a moment is done phase by phase, as it is when phases are timed.
     """
-    setup = Setup(run.workload, run.particles, parameters=run.parameters)
+    setup = Setup(run.workload, run.particles, run.algorithm, parameters=run.parameters)
     simulation = setup.make(device, run.decomposition)
-    assert isinstance(simulation, SPH)
+    assert isinstance(simulation, (SPH, dpd.DPD))
     found = []
     for _ in range(run.steps // run.every):
         simulation.advance(run.every - 1)
@@ -72,7 +79,7 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
             launch()
         simulation.require_sound()
         bounds = getattr(simulation, "bounds", np.zeros(0)).tolist()
-        touched = bool(simulation.bodies) and bool(
+        touched = bool(getattr(simulation, "bodies", ())) and bool(
             device.download(simulation.on_device.pushes).any()
         )
         found.append(
@@ -88,8 +95,9 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
 
 def main() -> None:
     for name, value in json.loads(sys.argv[3]).items():
-        assert hasattr(room, name)
-        setattr(room, name, value)
+        module = room if hasattr(room, name) else dpd
+        assert hasattr(module, name)
+        setattr(module, name, value)
     crew = Crew.join(sys.argv[1])
     with crew.ends_all():
         if crew.follows:

@@ -54,9 +54,7 @@ def abort(status: int) -> None:
 
 
 ranks = Ranks.join()
-# The watcher has the standard error of any of them; at the abort, that of rank 0 is no pipe.
-processes = ranks.comm.allgather(os.getpid())
-errors = [os.open(f"/proc/{process}/fd/2", os.O_WRONLY) for process in processes]
+errors = [os.dup(2)]  # at the abort, standard error is no pipe
 with ends_all(dataclasses.replace(ranks, comm=SimpleNamespace(Abort=abort))):
     if ranks.rank == 0:
         stop_proxy()

@@ -407,7 +407,7 @@ HOT = STUDY.replace('"hot", "graph"', '"hot"')
 def test_what_takes_other_ranks_waits_for_a_run_that_has_them(intel, tmp_path, monkeypatch):
     made: list[str | None] = []
 
-    def alone(workload: type[DPD], decomposition: str | None, device: Device) -> type[DPD]:
+    def alone(workload: type[DPD], decomposition: str | None, *_: object) -> type[DPD]:
         made.append(decomposition)
         return workload
 
@@ -445,8 +445,9 @@ def test_one_rank_waits_as_well(intel, tmp_path):
 
 
 def test_a_workload_that_cannot_be_shared_is_refused(intel, tmp_path):
-    study = parse_study("steps", HOT.replace("[[subjects]]", SEVERAL + "[[subjects]]"))
-    with pytest.raises(UserError, match="dpd-standard runs on one rank"):
+    shared = HOT.replace("[[subjects]]", SEVERAL + "[[subjects]]")
+    study = parse_study("steps", shared.replace("dpd-standard", "constraint-fluid"))
+    with pytest.raises(UserError, match="constraint-fluid runs on one rank"):
         run(study, intel, tmp_path, budget=BUDGET, ranks=2)
 
 

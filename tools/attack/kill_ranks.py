@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 import sys
 import time
@@ -19,8 +18,8 @@ from attack.trial import Outcome, Untried, require
 
 NAME = "kill-ranks"
 PROMISE = (
-    "A run of several ranks of which one is killed ends, names the rank if it came as far as its"
-    " watcher, leaves no process and no shared memory, and resumes: a simulation to the same bits."
+    "A run of several ranks of which one is killed ends, leaves no process and no shared memory,"
+    " and resumes: a simulation to the same bits."
 )
 SPREAD = (*scene.RUN, "--spread")
 SIMULATE = (
@@ -28,8 +27,6 @@ SIMULATE = (
     "--checkpoint", "c.npz", "--checkpoint-every", "5",
 )  # fmt: skip
 SEGMENTS = "/dev/shm/"
-CONNECTED = "03"  # in /proc/net/unix: the watcher has accepted the rank at the other end
-NAMED = re.compile(r"gpubench: rank ([\d or]+) of 2 was killed or crashed \(.*\)(, or another)?")
 
 
 def attempt(rng: Random, folder: Path) -> Outcome:
@@ -49,7 +46,6 @@ def attempt(rng: Random, folder: Path) -> Outcome:
         f"{number.name} to {victim} of {'a study' if is_spread else 'a simulation'} at {share:.0%}"
     )
     process = None if victim == "launcher" else _rank(int(victim[-1]))
-    is_watched = process is not None and _is_watched(process)
     if victim == "launcher":
         command.signal(number)
     elif process is not None:
@@ -58,12 +54,6 @@ def attempt(rng: Random, folder: Path) -> Outcome:
     ended = command.wait()
     processes.require_no_orphan()
     require(not scene.NO_LINE.search(ended.err), f"traceback after {how}: {ended.said}")
-    if process is not None and ended.status != 0:
-        named = NAMED.search(ended.err)
-        # A rank that has not come as far as its watcher goes unnoticed by all that is ours.
-        require(named is not None or not is_watched, f"not named after {how}: {ended.said}")
-        is_right = named is None or bool(named[2]) or victim[-1] in named[1]
-        require(is_right, f"another named after {how}: {ended.said}")
     left = [Path(segment) for segment in segments if Path(segment).exists()]
     for segment in left:
         segment.unlink()
@@ -110,13 +100,6 @@ def _rank(number: int) -> int | None:
             ):
                 return process
     return None
-
-
-def _is_watched(rank: int) -> bool:
-    """Tell whether the watcher of a rank, whose address ends in its launcher, knows of a rank."""
-    address = f"@gpubench-{os.getuid()}-{processes.descendants().get(rank)}"
-    sockets = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()]
-    return any(words[-1] == address and words[5] == CONNECTED for words in sockets)
 
 
 def _segments() -> set[str]:
