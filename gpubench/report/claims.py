@@ -147,7 +147,7 @@ def table(
     title: str = TITLE,
     others: Sequence[tuple[str, Sequence[Judged]]] = (),
 ) -> Table:
-    """Return a row for each claim. others: the same on other devices, told of what is owed here."""
+    """Return a row for each claim, owed ones last. others: the claims judged on other devices."""
     rows = []
     for index, each in enumerate(judged):
         own, today = ("\n".join(map(str, each.of(which))) for which in (False, True))
@@ -158,8 +158,10 @@ def table(
         items += [words(today or formats.DASH)]
         items += [Item(str(each.verdict), "words", there, strong=True)]
         link = f"{stems[each.study.name]}.html" if each.study.name in stems else ""
-        rows.append(Row(f"{each.paper}, {each.claim.where}", items, link))
-    return Table(title, _COLUMNS, rows, _NOTES)
+        row = Row(f"{each.paper}, {each.claim.where}", items, link)
+        rows.append((each.verdict.word == OWED, row))
+    in_order = [row for _, row in sorted(rows, key=lambda pair: pair[0])]  # stable: by paper
+    return Table(title, _COLUMNS, in_order, _NOTES)
 
 
 def speed_ups(judged: Sequence[Judged], slug: str) -> BarChart:

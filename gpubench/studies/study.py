@@ -201,7 +201,7 @@ class Study:
     paper, table: the source of the published numbers, or None for a sweep of our own.
     subjects: measured by every sweep that names no subjects of its own.
     outcomes: table headings of reported values to show beside times, by the name of the value.
-    rates: likewise of values to show per second, instead of the size of the input per second.
+    rates: the same for values to show per second, in place of the size of the input per second.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     anew: whether each run starts a new results file.

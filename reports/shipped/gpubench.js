@@ -84,6 +84,9 @@ ${l}`);}return c;}(t1,"",0);}function n1(n,t,e){return n.fields=t||[],n.fname=e,
   choice.append(...[...new Set(owned.map((each) => each.dataset.machine))].map((each) => new Option(each)));
   function show() {
     for (const each of owned) each.hidden = each.dataset.machine !== choice.value;
+    const links = [...document.querySelectorAll("nav a")];
+    for (const link of links) link.parentElement.hidden = document.querySelector(link.hash).hidden;
+    if (links[0]) links[0].closest("nav").hidden = links.filter((each) => !each.parentElement.hidden).length < 2;
     for (const figure of document.querySelectorAll("section:not([hidden]) figure:has(> .chart)"))
       if (!figure.dataset.begun) draw(figure);
   }
@@ -97,7 +100,6 @@ ${l}`);}return c;}(t1,"",0);}function n1(n,t,e){return n.fields=t||[],n.fname=e,
   if (choice.length > 1) {
     const label = document.createElement("label");
     label.append("Machine ", choice);
-    document.querySelector("nav")?.remove();  // of the machines
     document.querySelector("header").append(label);
     choice.addEventListener("change", show);
     addEventListener("hashchange", follow);
