@@ -131,3 +131,52 @@ __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL 
         }
     }
 }
+
+/* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. */
+__global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                             GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
+                             GLOBAL const Box *__restrict__ box, int64 most, int rows, GLOBAL int *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    size_t i = (size_t)ids[row] * STRIDE;
+    int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row]; k < end; ++k) {
+        size_t j = (size_t)ids[neighbours[k]] * STRIDE;
+        for (int axis = 0; axis < 3; ++axis) {
+            double edges = ((double)given[j + axis] - given[i + axis]) / box->size[axis];
+            out[3 * k + axis] = box->periodic[axis] == 0.0 ? 0 : -(int)rint(edges);
+        }
+    }
+}
+
+/* As write_geometry, for pairs whose images are given by their shifts, in multiples of the rows of `cell`. */
+__global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
+                                     GLOBAL const int *__restrict__ neighbours,
+                                     GLOBAL const REAL *__restrict__ given, GLOBAL const int *__restrict__ shifts,
+                                     GLOBAL const double *__restrict__ cell, int64 most, int rows,
+                                     int wants_vectors, GLOBAL REAL *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    size_t i = (size_t)row * STRIDE;
+    int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row]; k < end; ++k) {
+        size_t j = (size_t)neighbours[k] * STRIDE;
+        double way[3], sum = 0.0;
+        for (int axis = 0; axis < 3; ++axis) {
+            /* The sum of the shifts first, whose opposite is that of the opposite pair. */
+            double shift = shifts[3 * k] * cell[axis] + shifts[3 * k + 1] * cell[3 + axis] +
+                           shifts[3 * k + 2] * cell[6 + axis];
+            way[axis] = ((double)given[j + axis] - given[i + axis]) + shift;
+            sum += way[axis] * way[axis];
+        }
+        if (wants_vectors)
+            for (int axis = 0; axis < 3; ++axis)
+                out[3 * k + axis] = (REAL)way[axis];
+        else
+            out[k] = (REAL)sqrt(sum);
+    }
+}

@@ -14,7 +14,9 @@ from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
 from gpubench.neighbours.box import SearchBox, box_around, box_of, fits, shown, without_gradient
+from gpubench.neighbours.cell import Cell, space_of
 from gpubench.neighbours.found import Found, Kept
+from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import Plan
 
@@ -75,7 +77,7 @@ class NeighbourList(Fixed):
     ) -> None:
         cutoff, skin = _number("cutoff", cutoff, positive=True), _number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
-        self._given = box_of(box, low, periodic)
+        self._given = space_of(box, low, periodic, self.reach)
         if not isinstance(order, str) or order not in ("input", "cells"):
             raise UserError(f"order takes input or cells, not {shown(order)}")
         if not isinstance(half, bool | np.bool_):
@@ -84,12 +86,31 @@ class NeighbourList(Fixed):
             raise UserError(f"method takes auto or the name of a search, not {shown(method)}")
         self._half, self._in_cells, self._method = bool(half), order == "cells", method
         self._capacity = None if capacity is None else _capacity(capacity)
-        if capacity is not None and self._given is None:
-            raise UserError("a search with a capacity does not wait to find the box: give it")
-        self._plan: tuple[Any, Plan] | None = None
+        self._require_plain(capacity, order)
+        self._plan: tuple[Any, Plan | CellPlan] | None = None
         self._last: Kept | None = None
-        if self._given is not None and (why := self._given.why_coarse(cutoff, skin)):
+        if (own := self._searched()) is not None and (why := own.why_coarse(cutoff, skin)):
             warnings.warn(why, stacklevel=2)
+
+    def _require_plain(self, capacity: Any, order: Order) -> None:
+        """Raise UserError for an option that a search in this space does not have."""
+        if capacity is not None and self._searched() is None:
+            raise UserError("a search with a capacity does not wait to find the box: give it")
+        if isinstance(self._given, Cell):
+            why = "a cell that is tilted, or shorter than three times the cutoff and skin"
+            if capacity is not None:
+                raise UserError(f"capacity is not for {why}, since its images are counted first")
+            if order == "cells":
+                raise UserError(f"order='cells' is not for {why}: leave it out")
+
+    def _searched(self) -> SearchBox | None:
+        """Return the box of every search; None if it depends on the positions."""
+        match self._given:
+            case Cell() as cell if len(cell.repeats) == 3:
+                return cell.region(self.reach)
+            case SearchBox(is_bounded=True) as box:
+                return box
+        return None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_plan": None, "_last": None}  # both hold device memory
@@ -119,7 +140,7 @@ class NeighbourList(Fixed):
             n = self._noted(taken)
             counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
             plan = self._plan_for(arrays, taken)
-            plan.count_only(taken, counts)
+            plan.count_only(arrays, taken, counts)
             if self._capacity is None:
                 plan.require_sound()
             return out if out is not None and arrays.gives_once else arrays.give(counts)
@@ -157,7 +178,7 @@ class NeighbourList(Fixed):
         """
         if box is not None and self._given is not None:
             raise UserError("bound takes no box where the list has one of its own")
-        own = self._given or box_of(box, (0, 0, 0), False)
+        own = self._searched() or box_of(box, (0, 0, 0), False)
         if own is None and self._plan is not None:
             own = self._plan[1].box
         if own is None:
@@ -186,8 +207,10 @@ class NeighbourList(Fixed):
             raise UserError("out takes what an earlier search like this one found")
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
 
-    def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
+    def _plan_for(self, arrays: Arrays, taken: Any) -> Plan | CellPlan:
         """Return the plan of the last search if it fits, otherwise a new plan."""
+        if isinstance(self._given, Cell):
+            return self._cell_plan(arrays, taken, self._given)
         box = self._box(arrays, taken)
         key = (arrays.device, taken.dtype, taken.shape, box)
         if self._plan is None or self._plan[0] != key:
@@ -202,15 +225,42 @@ class NeighbourList(Fixed):
             )  # fmt: skip
         return self._plan[1]
 
+    def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
+        key = (arrays.device, taken.dtype, taken.shape)
+        if self._plan is None or self._plan[0] != key:
+            self._plan = None
+            self._plan = (
+                key,
+                CellPlan(
+                    arrays.device, self._method, taken, cell, self.cutoff, self.skin, self._half
+                ),
+            )
+        plan = self._plan[1]
+        assert isinstance(plan, CellPlan)
+        plan.place(taken)
+        vars(self)["chosen"] = plan.chosen
+        return plan
+
     def _box(self, arrays: Arrays, taken: Any) -> SearchBox:
-        if self._given is not None:
-            return self._given
+        given = self._given
+        assert not isinstance(given, Cell)
+        if given is not None and given.is_bounded:
+            return given
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
+        if given is not None:  # axes without an edge are measured
+            edges, corner = np.array(given.size), np.array(given.low)
+            low, high = np.where(edges, corner, low), np.where(edges, corner + edges, high)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise UserError("a position is not finite")
         if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):
             return self._plan[1].box
         around = box_around(low, high, self.reach)
+        if given is not None:
+            (a, b, c), (x, y, z) = (
+                np.where(edges, known, found).tolist()
+                for known, found in ((corner, around.low), (edges, around.size))
+            )
+            around = SearchBox((a, b, c), (x, y, z), given.periodic)
         if why := around.why_coarse(self.cutoff, self.skin):
             raise UserError(f"{why}; or with this box given, which is warned of")
         return around
