@@ -204,8 +204,7 @@ __global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found
         return;
 #if !WRITES && !HALF
     counts[row] = (int)(found_offsets[row + 1] - found_offsets[row]);
-    return;
-#endif
+#else
     GLOBAL const int *own = entries + 4 * (size_t)row;
     int64 k = WRITES ? offsets[row] : 0;
     for (int64 at = found_offsets[row]; at < found_offsets[row + 1]; ++at) {
@@ -223,6 +222,7 @@ __global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found
     }
 #if !WRITES
     counts[row] = (int)k;
+#endif
 #endif
 }
 
