@@ -21,10 +21,12 @@ typedef struct Frame {
     double bound[3];   /* last coordinates, less low, of open axes that are bounded; negative for the others */
     double turn[9];    /* columns are the axes of the frame */
     double lattice[9]; /* vectors of the reduced cell in the frame; 0 along open axes, which come last */
+    double steps[9];   /* `lattice` in steps */
     double whole[9];   /* the reduced vectors, as multiples of the given ones */
     double start[3];   /* the corner of the box in the frame */
     double extent[3];  /* the edges of the box, in steps */
-    double step;
+    double step;       /* a power of two */
+    double per_step;   /* its reciprocal */
 } Frame;
 
 #define MOST_IMAGES 536870912.0 /* of which the difference still fits into an int */
@@ -65,10 +67,10 @@ __global__ void measure(GLOBAL const REAL *__restrict__ given, GLOBAL const Fram
     }
 }
 
-/* Wrap positions into the brick. entries: four numbers for each particle or image: the multiples of the given vectors
-   that lead from the position to it, and the particle. One thread per particle. */
+/* Wrap positions into the brick. moves: the multiples of the given vectors that lead from the position to the particle
+   or image that is searched. One thread per particle. */
 __global__ void wrap(GLOBAL const REAL *__restrict__ given, GLOBAL const Frame *__restrict__ frame, int particles,
-                     GLOBAL float4 *__restrict__ placed, GLOBAL int *__restrict__ entries,
+                     GLOBAL float4 *__restrict__ placed, GLOBAL int *__restrict__ moves,
                      GLOBAL int64 *__restrict__ status)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -81,17 +83,16 @@ __global__ void wrap(GLOBAL const REAL *__restrict__ given, GLOBAL const Frame *
         images[axis] = edge > 0.0 ? floor(y[axis] / edge) : 0.0;
         for (int to = 0; to <= axis; ++to)
             y[to] -= images[axis] * frame->lattice[3 * axis + to];
-        steps[axis] = rint((y[axis] - frame->start[axis]) / frame->step);
+        steps[axis] = rint((y[axis] - frame->start[axis]) * frame->per_step);
         is_sound &= fabs(images[axis]) <= MOST_IMAGES && steps[axis] - steps[axis] == 0.0;
         is_inside &= steps[axis] >= 0.0 && steps[axis] <= frame->extent[axis];
     }
-    entries[4 * (size_t)i + 3] = i;
     for (int axis = 0; axis < 3; ++axis) {
         double sum = 0.0;
         for (int from = 0; from < 3; ++from)
             sum += images[from] * frame->whole[3 * from + axis];
         is_sound &= fabs(sum) <= MOST_IMAGES;
-        entries[4 * (size_t)i + axis] = is_sound ? -(int)sum : 0;
+        moves[3 * (size_t)i + axis] = is_sound ? -(int)sum : 0;
     }
     if (!is_sound)
         status[NOT_FINITE] = i + 1;
@@ -103,65 +104,75 @@ __global__ void wrap(GLOBAL const REAL *__restrict__ given, GLOBAL const Frame *
                             is_sound ? (float)(steps[2] * frame->step) : 0.0f, 0.0f);
 }
 
-/* A number of vectors, of which one is this many steps long, in whole steps: the same in every kernel, and opposite
-   for the opposite number. */
-__device__ __forceinline__ int64 steps_of(int64 number, double vector)
+/* The length of a number of vectors, of which one is `vector` steps long: a whole number, the same in every kernel, and
+   opposite for the opposite number. Doubles hold all these whole numbers. */
+__device__ __forceinline__ double steps_of(double number, double vector)
 {
-    return (int64)rint((double)number * vector);
+    return rint(number * vector);
 }
 
 /* The least number of vectors that leads from a coordinate to one of at least 0. */
-__device__ __forceinline__ int64 first_of(int64 at, double vector)
+__device__ __forceinline__ double first_of(double at, double vector)
 {
     if (vector == 0.0)
-        return 0;
-    int64 number = (int64)ceil(-(double)at / vector);
-    while (at + steps_of(number - 1, vector) >= 0)
-        --number;
-    while (at + steps_of(number, vector) < 0)
-        ++number;
+        return 0.0;
+    double number = ceil(-at / vector);
+    while (at + steps_of(number - 1.0, vector) >= 0.0)
+        number -= 1.0;
+    while (at + steps_of(number, vector) < 0.0)
+        number += 1.0;
     return number;
 }
 
-__device__ __forceinline__ int is_within(int64 number, int64 at, double vector, double extent)
+__device__ __forceinline__ int is_within(double number, double at, double vector, double extent)
 {
-    return vector == 0.0 ? number == 0 : at + steps_of(number, vector) <= (int64)extent;
+    return vector == 0.0 ? number == 0.0 : at + steps_of(number, vector) <= extent;
+}
+
+/* Whether neither the next nor the previous image along an axis is in the box. */
+__device__ __forceinline__ int is_alone(double at, double vector, double extent)
+{
+    return vector == 0.0 || (at + rint(vector) > extent && at - rint(vector) < 0.0);
 }
 
 /* Count the images of each particle in the box, or with WRITES place them behind the particles, as far as there is
-   room; counts and offsets are of a particle. One thread per particle. */
+   room; counts and offsets are of a particle, sources of an image. One thread per particle. */
 __global__ void images(GLOBAL const Frame *__restrict__ frame, int particles, GLOBAL int *__restrict__ counts,
                        GLOBAL const int64 *__restrict__ offsets, int room, GLOBAL float4 *__restrict__ placed,
-                       GLOBAL int *__restrict__ entries)
+                       GLOBAL int *__restrict__ moves, GLOBAL int *__restrict__ sources)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= particles)
         return;
-    double v[9];
-    for (int k = 0; k < 9; ++k)
-        v[k] = frame->lattice[k] / frame->step;
-    const double step = frame->step, ex = frame->extent[0], ey = frame->extent[1], ez = frame->extent[2];
+#if WRITES
+    if (offsets[i + 1] == offsets[i])
+        return;
+#endif
+    GLOBAL const double *v = frame->steps;
+    const double ex = frame->extent[0], ey = frame->extent[1], ez = frame->extent[2];
     const float4 p = placed[i];
-    const int64 x = (int64)(p.x / step), y = (int64)(p.y / step), z = (int64)(p.z / step);
+    const double x = p.x * frame->per_step, y = p.y * frame->per_step, z = p.z * frame->per_step;
     int found = 0;
-    for (int64 c = first_of(z, v[8]); is_within(c, z, v[8], ez); ++c) {
-        const int64 yc = y + steps_of(c, v[7]), xc = x + steps_of(c, v[6]), zc = z + steps_of(c, v[8]);
-        for (int64 b = first_of(yc, v[4]); is_within(b, yc, v[4], ey); ++b) {
-            const int64 xb = xc + steps_of(b, v[3]), yb = yc + steps_of(b, v[4]);
-            for (int64 a = first_of(xb, v[0]); is_within(a, xb, v[0], ex); ++a) {
-                if (a == 0 && b == 0 && c == 0)
+    const int is_only = is_alone(x, v[0], ex) && is_alone(y, v[4], ey) && is_alone(z, v[8], ez);
+    for (double c = is_only ? 0.0 : first_of(z, v[8]); !is_only && is_within(c, z, v[8], ez); c += 1.0) {
+        const double yc = y + steps_of(c, v[7]), xc = x + steps_of(c, v[6]);
+        for (double b = first_of(yc, v[4]); is_within(b, yc, v[4], ey); b += 1.0) {
+            const double xb = xc + steps_of(b, v[3]);
+            for (double a = first_of(xb, v[0]); is_within(a, xb, v[0], ex); a += 1.0) {
+                if (a == 0.0 && b == 0.0 && c == 0.0)
                     continue;
 #if WRITES
                 const int64 k = offsets[i] + found;
                 if (k < room) {
-                    GLOBAL int *entry = entries + 4 * ((size_t)particles + k);
+                    const size_t entry = (size_t)particles + k;
                     for (int axis = 0; axis < 3; ++axis)
-                        entry[axis] = entries[4 * (size_t)i + axis] +
-                                      (int)((double)a * frame->whole[axis] + (double)b * frame->whole[3 + axis] +
-                                            (double)c * frame->whole[6 + axis]);
-                    entry[3] = i;
-                    placed[particles + k] = make_float4((float)((double)(xb + steps_of(a, v[0])) * step),
-                                                        (float)((double)yb * step), (float)((double)zc * step), 0.0f);
+                        moves[3 * entry + axis] =
+                            moves[3 * (size_t)i + axis] +
+                            (int)(a * frame->whole[axis] + b * frame->whole[3 + axis] + c * frame->whole[6 + axis]);
+                    sources[k] = i;
+                    placed[entry] = make_float4((float)((xb + steps_of(a, v[0])) * frame->step),
+                                                (float)((yc + steps_of(b, v[4])) * frame->step),
+                                                (float)((z + steps_of(c, v[8])) * frame->step), 0.0f);
                 }
 #endif
                 ++found;
@@ -187,17 +198,18 @@ __global__ void fill_rest(GLOBAL const int64 *__restrict__ offsets, int particle
 }
 
 /* Whether a half list holds a pair in the row of its first particle: one of (i, j, S) and (j, i, -S). */
-__device__ __forceinline__ int is_first(int i, int j, int x, int y, int z)
+__device__ __forceinline__ int is_first(int i, int j, GLOBAL const int *from, GLOBAL const int *to)
 {
     if (i != j)
         return i < j;
-    return x != 0 ? x > 0 : y != 0 ? y > 0 : z > 0;
+    return to[0] != from[0] ? to[0] > from[0] : to[1] != from[1] ? to[1] > from[1] : to[2] > from[2];
 }
 
-/* Count the pairs of each row of a half list, or with WRITES list the pairs of each row, with their shifts.
-   found: neighbours among particles and images; `neighbours` may be the same array, unless HALF. One thread per row. */
-__global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found, GLOBAL const int *entries, int rows,
-                      GLOBAL int *counts, GLOBAL const int64 *offsets, GLOBAL int *neighbours, GLOBAL int *shifts)
+/* Count the pairs of each row, or with WRITES list their particles. found: neighbours among particles and images, of
+   which those that are listed go to `images`, which may be the same array unless HALF. One thread per row. */
+__global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found, GLOBAL const int *moves,
+                      GLOBAL const int *sources, int rows, GLOBAL int *counts, GLOBAL const int64 *offsets,
+                      GLOBAL int *images, GLOBAL int *neighbours)
 {
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
@@ -205,18 +217,16 @@ __global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found
 #if !WRITES && !HALF
     counts[row] = (int)(found_offsets[row + 1] - found_offsets[row]);
 #else
-    GLOBAL const int *own = entries + 4 * (size_t)row;
     int64 k = WRITES ? offsets[row] : 0;
     for (int64 at = found_offsets[row]; at < found_offsets[row + 1]; ++at) {
-        GLOBAL const int *other = entries + 4 * (size_t)found[at];
-        int j = other[3], x = other[0] - own[0], y = other[1] - own[1], z = other[2] - own[2];
-        if (HALF && !is_first(row, j, x, y, z))
+        int image = found[at], j = image < rows ? image : sources[image - rows];
+        if (HALF && !is_first(row, j, moves + 3 * (size_t)row, moves + 3 * (size_t)image))
             continue;
 #if WRITES
         neighbours[k] = j;
-        shifts[3 * k] = x;
-        shifts[3 * k + 1] = y;
-        shifts[3 * k + 2] = z;
+#if HALF
+        images[k] = image;
+#endif
 #endif
         ++k;
     }

@@ -168,6 +168,7 @@ def make_neighbour_lists(device: Recorder) -> None:
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
+            "write_image_shifts",
         ):  # fmt: skip
             plan.kernel(name)
 

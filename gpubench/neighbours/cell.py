@@ -38,9 +38,9 @@ MOST_ENTRIES = 2**31 - 1  # particles and images
 FRAME_DTYPE = np.dtype(
     [
         *((name, np.float64, 3) for name in ("low", "bound")),
-        *((name, np.float64, 9) for name in ("turn", "lattice", "whole")),
+        *((name, np.float64, 9) for name in ("turn", "lattice", "steps", "whole")),
         *((name, np.float64, 3) for name in ("start", "extent")),
-        ("step", np.float64),
+        *((name, np.float64) for name in ("step", "per_step")),
     ]
 )
 
@@ -121,14 +121,14 @@ class Cell:
 
     def packed(self, region: SearchBox) -> NDArray[np.void]:
         """Return the frame of a box, as an array with one element of FRAME_DTYPE."""
-        packed, (turn, lattice) = np.zeros(1, FRAME_DTYPE), self.turned
+        packed, (turn, lattice), step = np.zeros(1, FRAME_DTYPE), self.turned, step_of(region)
         whole = np.zeros((3, 3))
         whole[: len(self.whole)] = self.whole
         packed["low"], packed["bound"] = self.low, self.bound
-        for name, matrix in (("turn", turn), ("lattice", lattice), ("whole", whole)):
-            packed[name] = matrix.ravel()
-        packed["start"], packed["step"] = region.low, step_of(region)
-        packed["extent"] = np.floor(np.array(region.size) / step_of(region))
+        packed["turn"], packed["whole"] = turn.ravel(), whole.ravel()
+        packed["lattice"], packed["steps"] = lattice.ravel(), lattice.ravel() / step
+        packed["start"], packed["extent"] = region.low, np.floor(np.array(region.size) / step)
+        packed["step"], packed["per_step"] = step, 1 / step
         return packed
 
 

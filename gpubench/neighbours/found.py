@@ -49,7 +49,7 @@ class Found(Fixed):
 
     def __reduce__(self) -> Any:
         self.check()
-        names = ("counts", "offsets", "neighbours", "ids", "shifts")
+        names = ("counts", "offsets", "neighbours", "ids", "images", "moves")
         is_own = isinstance(self._source, self.arrays.given)
         given = self._source if is_own else self.positions.owner
         rows = {name: self._give(name) for name in names}
@@ -87,9 +87,7 @@ class Found(Fixed):
         positions[j] - positions[i] + shifts @ cell is its vector; cell: the box as a 3x3 matrix,
         whose rows are vectors. 0 along open axes.
         """
-        if self.rows.shifts is None:
-            return self._each("write_shifts", (3,), np.dtype(np.int32))
-        return self._give("shifts")
+        return self._each("write_shifts", (3,), np.dtype(np.int32))
 
     @uncompiled
     def _give(self, name: str) -> Any:
@@ -172,18 +170,18 @@ class Found(Fixed):
         arrays, rows, plan, pairs = self.arrays, self.rows, self.plan, len(self)
         with arrays.lock, arrays.on_stream():
             out = arrays.empty((pairs, *shape), dtype.name)
-            given = {"offsets": rows.offsets, "neighbours": rows.neighbours, "out": out}
-            given |= {"most": np.int64(pairs), "rows": plan.particles}
-            if kernel != "write_pairs":
-                ids = plan.numbers if rows.ids is None else rows.ids
-                given |= {"ids": ids, "given": self.positions, "box": plan.packed_box}
-            if kernel == "write_geometry":
-                given["wants_vectors"] = int(shape == (3,))
-                if plan.cell is not None:
-                    kernel = "write_image_geometry"
-                    del given["box"], given["ids"]
-                    given |= {"shifts": rows.shifts, "cell": plan.vectors}
-            plan.kernel(kernel)(arrays.device.blocks(plan.particles, BLOCK), BLOCK, **given)
+            given = {
+                "offsets": rows.offsets, "neighbours": rows.neighbours, "out": out,
+                "most": np.int64(pairs), "rows": plan.particles, "given": self.positions,
+                "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
+            }  # fmt: skip
+            if rows.images is None:
+                given["ids"] = plan.numbers if rows.ids is None else rows.ids
+            elif kernel != "write_pairs":
+                kernel = kernel.replace("write", "write_image")
+                given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
+            blocks = arrays.device.blocks(plan.particles, BLOCK)
+            plan.kernel(kernel).launch_from(blocks, BLOCK, given)
             return arrays.give(out)
 
 

@@ -18,7 +18,7 @@ from gpubench.neighbours.plan import BLOCK, PairKernels, Plan, ResultArrays, rai
 from gpubench.primitives.scan import ExclusiveScan
 
 THREADS = 2048  # that measure the particles along open axes
-SPARE = 64  # images for which there is room beyond those expected, and an eighth of these
+SPARE = 64  # images for which there is room beyond those expected, and a sixteenth of these
 
 
 class CellPlan(PairKernels):
@@ -88,7 +88,7 @@ class CellPlan(PairKernels):
         n, status = self.particles, self.status
         self._wrap(
             self._blocks, BLOCK, given=positions, frame=self._frame, particles=n,
-            placed=self._placed, entries=self._entries, status=status,
+            placed=self._placed, moves=self._moves, status=status,
         )  # fmt: skip
         self._count_images(self._blocks, BLOCK, **self._of_images)
         self._scan.launch(self._counts, self._offsets)
@@ -134,7 +134,7 @@ class CellPlan(PairKernels):
         """Allocate room for about as many images, and make the search of all of them."""
         device, n, reach = self._device, self.particles, self._cutoff + self._skin
         self._inner, self.box, self._frame = None, region, self._upload(region)
-        self._room = images + images // 8 + SPARE
+        self._room = images + images // 16 + SPARE
         entries = n + self._room
         # What remains of the room is filled with points beyond the box, as dense as those in it.
         apart = math.prod(region.size) ** (1 / 3) / entries ** (1 / 3)
@@ -147,10 +147,12 @@ class CellPlan(PairKernels):
         grid = box.grid(entries, reach)
         method, self.chosen = chosen(self._method, device, entries, grid, False)
         self._placed = device.empty((entries, 4), "float32")
-        self._entries = device.empty((entries, 4), "int32")
+        self._moves = device.empty((entries, 3), "int32")
+        self._sources = device.empty(self._room, "int32")
         self._of_images = {
             "frame": self._frame, "particles": n, "counts": self._counts, "room": self._room,
-            "offsets": self._offsets, "placed": self._placed, "entries": self._entries,
+            "offsets": self._offsets, "placed": self._placed, "moves": self._moves,
+            "sources": self._sources,
         }  # fmt: skip
         self._inner = Plan(
             device, method, self._placed, box, grid, reach,
@@ -175,28 +177,25 @@ class CellPlan(PairKernels):
         found = ResultArrays(
             device.empty(entries, "int32"), device.empty(entries + 1, "int64"), None
         )
-        # Without `half`, images are replaced by their particles in place.
         pairs = self._inner.search(device if self._half else arrays, self._placed, found)
         assert pairs is not None
-        given = self._given(found) | {
-            "counts": rows.counts, "offsets": rows.offsets,
-            "neighbours": found.neighbours, "shifts": found.neighbours,
+        given = {
+            "found_offsets": found.offsets, "found": found.neighbours, "images": found.neighbours,
+            "neighbours": found.neighbours, "moves": self._moves, "sources": self._sources,
+            "rows": self.particles, "counts": rows.counts, "offsets": rows.offsets,
         }  # fmt: skip
         self._count_pairs(self._blocks, BLOCK, **given)
         self._scan.launch(rows.counts, rows.offsets)
         if self._half:
-            pairs = int(self._device.download(rows.offsets)[-1])
-            given["neighbours"] = arrays.empty(pairs, "int32")
-        given["shifts"] = arrays.empty((pairs, 3), "int32")
+            pairs = int(device.download(rows.offsets)[-1])
+            given["images"] = arrays.empty(pairs, "int32")
+        given["neighbours"] = arrays.empty(pairs, "int32")
         self._write_pairs(self._blocks, BLOCK, **given)
-        rows.neighbours, rows.shifts = given["neighbours"], given["shifts"]
+        rows.neighbours, rows.images = given["neighbours"], given["images"]
+        # A copy, since the next search overwrites them.
+        rows.moves = arrays.empty((entries, 3), "int32")
+        device.copy(self._moves, rows.moves)
         return pairs
-
-    def _given(self, found: ResultArrays) -> dict[str, Any]:
-        return {
-            "found_offsets": found.offsets, "found": found.neighbours, "entries": self._entries,
-            "rows": self.particles,
-        }  # fmt: skip
 
     def count_only(self, arrays: Arrays, positions: Any, counts: Any) -> None:
         """Count the pairs of the particles last placed, indexed by particle."""

@@ -29,7 +29,9 @@ class ResultArrays:
 
     counts: int32, (n,). offsets: int64, (n + 1,). neighbours: int32. ids: int32, (n,), the particle
     of each row; `neighbours` then contains row numbers too. None if row r is particle r.
-    shifts: int32, (pairs, 3), for a `Cell`; None if the nearest image is meant.
+    images: int32, (pairs,), the image of each pair in a `Cell`, of which the first n are the
+    particles. moves: int32, (images, 3), the vectors of the cell from its particle to each image.
+    None if the nearest image is meant.
     given: arrays already returned to the user; reused if later kernel writes show in them.
     """
 
@@ -37,7 +39,8 @@ class ResultArrays:
     offsets: Any
     neighbours: Any
     ids: Any = None
-    shifts: Any = None
+    images: Any = None
+    moves: Any = None
     given: dict[str, Any] = field(default_factory=dict)
 
 
