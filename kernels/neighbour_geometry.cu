@@ -15,7 +15,8 @@ typedef struct Box {
     double periodic[3];
 } Box;
 
-#define MOST_IMAGES 1073741824.0 /* box edges, beyond which rounding in double precision would exceed the bound */
+/* Box edges. Beyond, rounding in double precision would exceed the bound, and shifts an int. */
+#define MOST_IMAGES 1073741823.0
 #define NOT_FINITE 0
 #define OUTSIDE 1
 #define MOST_PAIRS 2

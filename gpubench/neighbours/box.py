@@ -126,7 +126,7 @@ def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) ->
     with suppress(TypeError, ValueError):
         matrix = np.asarray(edges, np.float64)
         if matrix.shape == (3, 3) and (edges := edges_of(matrix)) is None:
-            raise UserError("no triclinic box is supported here: box takes three edges")
+            raise UserError("triclinic boxes are not supported here: box takes three edges")
     size = three("box", edges, float, wanted := "three positive finite edges, or None")
     if min(size) <= 0:
         raise UserError(f"box takes {wanted}, not {shown(edges)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -145,10 +146,12 @@ def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cel
     Raises UserError for anything else.
     """
     without_gradient("box", box)
-    try:
-        matrix = np.asarray(box, np.float64)
-    except (TypeError, ValueError):
-        return box_of(box, low, periodic)  # refuses it
+    matrix: NDArray[Any] = np.zeros(
+        0
+    )  # whatever is no matrix is left to `box_of`, which says what it takes
+    with suppress(TypeError, ValueError):
+        if (given := np.asarray(box)).dtype.kind in "iuf":
+            matrix = given.astype(np.float64)
     if not (matrix.shape == (3, 3) or (matrix.shape == (3,) and (matrix >= 0).all())):
         return box_of(box, low, periodic)
     if not np.isfinite(matrix).all():

@@ -26,15 +26,22 @@ Order = Literal["input", "cells"]
 class NeighbourList(Fixed):
     """Lists all pairs of particles within a cutoff.
 
-    cutoff: in the unit of the positions. box: three edges, or None for open space. periodic:
-        whether the box is periodic, for all axes or per axis. low: the lower corner of the box.
-    half: list each pair once, in either particle's row; by default in both rows. order: number
-        rows by particle ("input") or in cell order ("cells"; `Found.ids` maps rows to particles).
+    cutoff: in the unit of the positions. box: three edges; a 3x3 matrix whose rows are vectors, of
+        any length and tilt; or None for open space. periodic: whether the box is periodic, for all
+        axes or per axis. low: the lower corner of the box.
+    half: list each pair once, in either particle's row: one of (i, j, S) and (j, i, -S), where S is
+        the shift, also for images of one particle. By default in both rows. order: number rows by
+        particle ("input") or in cell order ("cells"; `Found.ids` maps rows to particles).
     skin: list pairs within cutoff + skin, so that `update` can reuse the list.
     capacity: fixed size of the neighbour array. A search then does not wait for the device, can be
         captured in a CUDA graph (with `out`), and reports errors in `Found.check`. By default the
         array is allocated to fit, and errors are raised immediately.
     method: how particles are sorted into cells, or "auto" for the fastest one measured.
+
+    Edges of 0 and vectors of zeros are open axes, whatever `periodic` says, and have no bounds. Of
+    other open axes, the edge of an orthogonal box is a bound, and the vector of another is ignored.
+    A cell that is tilted, or shorter than three times cutoff + skin, is searched with images of the
+    particles; such a search takes no capacity and no order="cells".
 
     Positions have shape (n, 3) or (n, 4), where the fourth number is ignored, and type float32 or
     float64. Along periodic axes they may lie anywhere. They are wrapped into the box in double

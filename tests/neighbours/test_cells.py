@@ -281,3 +281,13 @@ def test_what_makes_no_sense_is_refused_in_one_line(box, more, message):
 def test_rounding_of_many_images_is_warned_of():
     with pytest.warns(UserWarning, match="pairs may be lost"):
         NeighbourList(1e-4, TILTED * 1000, True)
+
+
+def test_shifts_of_far_particles_are_exact():
+    far = 2**30 - 2
+    x = np.array([(0.25, 0.5, 0.5), (4.0 * far + 0.5, 0.5, 0.5), (4.0 * -far + 0.5, 0.5, 0.5)])
+    found = NeighbourList(1.0, (4, 4, 4), True)(x)
+    shift = dict(zip(map(tuple, found.pairs().tolist()), found.shifts[:, 0].tolist(), strict=True))
+    assert shift[0, 1] == -far and shift[1, 2] == 2 * far and shift[2, 1] == -2 * far
+    with pytest.raises(UserError, match="over 2\\^29 edges"):  # the limit with images
+        NeighbourList(2.0, (4, 4, 4), True)(x)
