@@ -144,6 +144,16 @@ def library(name, module):
     return importlib.import_module(module)
 
 
+def test_both_rows_of_a_pair_agree_at_the_cutoff():
+    """Where the cutoff is the distance of a pair, so that rounding decides about it."""
+    x = np.random.default_rng(3).random((20, 3)) @ TILTED
+    rows = images_within(x, TILTED, (1, 1, 1), 2.0)
+    across = rows[rows[:, 2:5].any(axis=1)]
+    for cutoff in across[:: len(across) // 60, 5]:
+        pairs = listed(NeighbourList(cutoff, TILTED, True)(x))
+        assert {(j, i, -a, -b, -c) for i, j, a, b, c in pairs} == set(pairs)
+
+
 class TestSlabs:
     """Axes without bounds."""
 
