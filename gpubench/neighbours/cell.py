@@ -90,16 +90,15 @@ class Cell:
         """The edges of the brick in which each particle has one image; 0 along open axes."""
         return np.diagonal(self.turned[1])
 
-    def region(self, reach: float, low: Any = None, high: Any = None) -> SearchBox:
+    def region(self, reach: float, around: SearchBox | None = None) -> SearchBox:
         """Return the box of the particles and their images within `reach` of the brick.
 
-        low, high: of the particles in the frame, for the axes that are open.
+        around: a box of the particles in the frame, for the axes that are open.
         """
         margin = reach + SLACK * max(self.edges + 2 * reach)
         start, size = np.full(3, -margin), self.edges + 2 * margin
-        is_open = self.edges == 0
-        if low is not None:
-            start[is_open], size[is_open] = low[is_open], (high - low)[is_open]
+        if around is not None:
+            start, size = np.where(self.edges, (start, size), (around.low, around.size))
         (a, b, c), (x, y, z) = start.tolist(), size.tolist()
         return SearchBox((a, b, c), (x, y, z), (False, False, False))
 

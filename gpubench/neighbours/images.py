@@ -10,7 +10,7 @@ import numpy as np
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
-from gpubench.neighbours.arrays import Arrays, Layout
+from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.box import SearchBox, box_around, fits
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.method import chosen
@@ -123,9 +123,7 @@ class CellPlan(PairKernels):
         if self._inner is not None and fits(self.box, low, high, reach):
             return self.box
         around = box_around(low, high, reach)
-        region = self._own.region(
-            reach, np.array(around.low), np.array(around.low) + np.array(around.size)
-        )
+        region = self._own.region(reach, around)
         if why := region.why_coarse(self._cutoff, self._skin):
             raise UserError(why)
         return region
@@ -162,10 +160,7 @@ class CellPlan(PairKernels):
     def rows(self, arrays: Arrays) -> ResultArrays:
         """Allocate the arrays of a result whose size is known."""
         n = self.particles
-        counts, offsets, none = arrays.empty_each(
-            Layout((n, "int32"), (n + 1, "int64"), (0, "int32"))
-        )
-        return ResultArrays(counts, offsets, none)
+        return ResultArrays(arrays.empty(n, "int32"), arrays.empty(n + 1, "int64"), None)
 
     def search(self, arrays: Arrays | Device, positions: Any, rows: ResultArrays) -> int:
         """List the pairs of the particles last placed, and return their number.
@@ -174,9 +169,8 @@ class CellPlan(PairKernels):
         """
         assert self._inner is not None
         entries, device = self.particles + self._room, self._device
-        found = ResultArrays(
-            device.empty(entries, "int32"), device.empty(entries + 1, "int64"), None
-        )
+        offsets = device.empty(entries + 1, "int64")
+        found = ResultArrays(device.empty(entries, "int32"), offsets, None)
         pairs = self._inner.search(device if self._half else arrays, self._placed, found)
         assert pairs is not None
         given = {
@@ -202,9 +196,8 @@ class CellPlan(PairKernels):
         assert self._inner is not None
         n, device = self.particles, self._device
         if self._half:
-            found = device.empty(n, "int32")
-            self.search(device, positions, ResultArrays(found, device.empty(n + 1, "int64"), None))
-        else:
-            found = device.empty(n + self._room, "int32")
-            self._inner.count_only(arrays, self._placed, found)
+            self.search(device, positions, ResultArrays(counts, device.empty(n + 1, "int64"), None))
+            return
+        found = device.empty(n + self._room, "int32")
+        self._inner.count_only(arrays, self._placed, found)
         self._write_counts(self._blocks, BLOCK, found=found, rows=n, counts=counts)

@@ -104,11 +104,12 @@ class NeighbourList(Fixed):
         if capacity is not None and self._searched() is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
         if isinstance(self._given, Cell):
-            why = "a cell that is tilted, or shorter than three times the cutoff and skin"
-            if capacity is not None:
-                raise UserError(f"capacity is not for {why}, since its images are counted first")
-            if order == "cells":
-                raise UserError(f"order='cells' is not for {why}: leave it out")
+            why = (
+                "is not for a cell that is tilted, or shorter than three times the cutoff and skin"
+            )
+            if capacity is not None or order == "cells":
+                option = "capacity" if order == "input" else "order='cells'"
+                raise UserError(f"{option} {why}: leave it out")
 
     def _searched(self) -> SearchBox | None:
         """Return the box of every search; None if it depends on the positions."""
@@ -233,17 +234,11 @@ class NeighbourList(Fixed):
         return self._plan[1]
 
     def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
-        key = (arrays.device, taken.dtype, taken.shape)
-        if self._plan is None or self._plan[0] != key:
-            self._plan = None
-            self._plan = (
-                key,
-                CellPlan(
-                    arrays.device, self._method, taken, cell, self.cutoff, self.skin, self._half
-                ),
-            )
-        plan = self._plan[1]
-        assert isinstance(plan, CellPlan)
+        device, (key, plan) = arrays.device, self._plan or (None, None)
+        if key != (key := (device, taken.dtype, taken.shape)) or not isinstance(plan, CellPlan):
+            self._plan = plan = None  # free its memory first
+            plan = CellPlan(device, self._method, taken, cell, self.cutoff, self.skin, self._half)
+            self._plan = key, plan
         plan.place(taken)
         vars(self)["chosen"] = plan.chosen
         return plan
