@@ -15,7 +15,8 @@ typedef struct Box {
     double periodic[3];
 } Box;
 
-#define MOST_IMAGES 1073741824.0 /* box edges, beyond which rounding in double precision would exceed the bound */
+/* Box edges. Beyond, rounding in double precision would exceed the bound, and shifts an int. */
+#define MOST_IMAGES 1073741823.0
 #define NOT_FINITE 0
 #define OUTSIDE 1
 #define MOST_PAIRS 2
@@ -129,5 +130,67 @@ __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL 
         } else {
             out[k] = (REAL)sqrt(x * x + y * y + z * z);
         }
+    }
+}
+
+/* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. */
+__global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                             GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
+                             GLOBAL const Box *__restrict__ box, int64 most, int rows, GLOBAL int *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    size_t i = (size_t)ids[row] * STRIDE;
+    int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row]; k < end; ++k) {
+        size_t j = (size_t)ids[neighbours[k]] * STRIDE;
+        for (int axis = 0; axis < 3; ++axis) {
+            double edges = ((double)given[j + axis] - given[i + axis]) / box->size[axis];
+            out[3 * k + axis] = box->periodic[axis] == 0.0 ? 0 : -(int)rint(edges);
+        }
+    }
+}
+
+/* The same for pairs of images: image k is moved from its particle by moves[k] vectors of the cell. */
+__global__ void write_image_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ images,
+                                   GLOBAL const int *__restrict__ moves, int64 most, int rows,
+                                   GLOBAL int *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row]; k < end; ++k)
+        for (int axis = 0; axis < 3; ++axis)
+            out[3 * k + axis] = moves[3 * (size_t)images[k] + axis] - moves[3 * (size_t)row + axis];
+}
+
+/* As write_geometry, for pairs of images. cell: vectors as rows. */
+__global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
+                                     GLOBAL const int *__restrict__ neighbours, GLOBAL const int *__restrict__ images,
+                                     GLOBAL const int *__restrict__ moves, GLOBAL const REAL *__restrict__ given,
+                                     GLOBAL const double *__restrict__ cell, int64 most, int rows,
+                                     int wants_vectors, GLOBAL REAL *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    size_t i = (size_t)row * STRIDE;
+    int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row]; k < end; ++k) {
+        size_t j = (size_t)neighbours[k] * STRIDE, to = 3 * (size_t)images[k], from = 3 * (size_t)row;
+        double sum = 0.0;
+        for (int axis = 0; axis < 3; ++axis) {
+            /* The sum of the shifts first, whose opposite is that of the opposite pair. */
+            double shift = (moves[to] - moves[from]) * cell[axis] + (moves[to + 1] - moves[from + 1]) * cell[3 + axis] +
+                           (moves[to + 2] - moves[from + 2]) * cell[6 + axis];
+            double way = ((double)given[j + axis] - given[i + axis]) + shift;
+            sum += way * way;
+            if (wants_vectors)
+                out[3 * k + axis] = (REAL)way;
+        }
+        if (!wants_vectors)
+            out[k] = (REAL)sqrt(sum);
     }
 }

@@ -20,6 +20,8 @@ from gpubench.core.algorithm import Algorithm
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.neighbours.box import SearchBox
+from gpubench.neighbours.cell import Cell
+from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.plan import Plan
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.neighbours.contract import HostSearch
@@ -28,6 +30,7 @@ from gpubench.workloads.sph import SPH
 # The last two exceed the bucket sort elements that fit in the registers of a whole GPU.
 SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
 WORKLOAD_SIZE = 4096
+TILTED = Cell(((9.0, 0.0, 0.0), (3.0, 9.0, 0.0), (0.0, 0.0, 0.0)), (0.0,) * 3, (-1.0,) * 3)
 
 Constants = tuple[tuple[str, int | str], ...]
 
@@ -162,7 +165,11 @@ def make_neighbour_lists(device: Recorder) -> None:
             device, CountingSortSearch, positions, box, box.grid(len(positions), cutoff), cutoff,
             half=half, in_cells=False, capacity=None,
         )  # fmt: skip
-        for name in ("has_moved", "write_pairs", "write_geometry"):
+        CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
+        for name in (
+            "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
+            "write_image_shifts",
+        ):  # fmt: skip
             plan.kernel(name)
 
 

@@ -36,6 +36,11 @@ class SearchBox:
     size: Triple
     periodic: tuple[bool, bool, bool]
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether all axes have an edge; those without are measured for each search."""
+        return min(self.size) > 0
+
     def bound(self, cutoff: float) -> float:
         """Return the rounding bound: pairs this close to the cutoff may be misclassified.
 
@@ -112,7 +117,7 @@ def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) ->
     edges: three lengths, a 3x3 matrix that is diagonal up to rounding, or None. Raises UserError
     for anything else.
     """
-    repeats = _three("periodic", periodic, bool, "True, False, or three of them")
+    repeats = three("periodic", periodic, bool, "True, False, or three of them")
     if edges is None and not any(repeats):
         return None
     if edges is None:
@@ -121,11 +126,11 @@ def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) ->
     with suppress(TypeError, ValueError):
         matrix = np.asarray(edges, np.float64)
         if matrix.shape == (3, 3) and (edges := edges_of(matrix)) is None:
-            raise UserError("triclinic boxes are not supported: box takes three edges")
-    size = _three("box", edges, float, wanted := "three positive finite edges, or None")
+            raise UserError("triclinic boxes are not supported here: box takes three edges")
+    size = three("box", edges, float, wanted := "three positive finite edges, or None")
     if min(size) <= 0:
         raise UserError(f"box takes {wanted}, not {shown(edges)}")
-    return SearchBox(_three("low", low, float, "three finite coordinates"), size, repeats)
+    return SearchBox(three("low", low, float, "three finite coordinates"), size, repeats)
 
 
 def box_around(low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> SearchBox:
@@ -162,7 +167,7 @@ def without_gradient(name: str, value: Any) -> None:
         raise UserError(f"there is no gradient in {name}: give {name} detached, as numbers")
 
 
-def _three(name: str, value: Any, kind: type, wanted: str) -> Any:
+def three(name: str, value: Any, kind: type, wanted: str) -> Any:
     """Return three finite numbers, or three booleans; a single boolean applies to all axes."""
     without_gradient(name, value)
     with suppress(TypeError, ValueError, OverflowError):

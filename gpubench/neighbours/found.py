@@ -10,6 +10,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, uncompiled
 from gpubench.neighbours.box import SearchBox
+from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
 
 
@@ -48,10 +49,11 @@ class Found(Fixed):
 
     def __reduce__(self) -> Any:
         self.check()
-        names = ("counts", "offsets", "neighbours", "ids")
+        names = ("counts", "offsets", "neighbours", "ids", "images", "moves")
         is_own = isinstance(self._source, self.arrays.given)
         given = self._source if is_own else self.positions.owner
-        return restored, (given, self.plan.box, {name: getattr(self, name) for name in names})
+        rows = {name: self._give(name) for name in names}
+        return restored, (given, self.plan.box, self.plan.cell, rows)
 
     def __repr__(self) -> str:
         rows = self.rows.counts.shape[0]
@@ -76,12 +78,22 @@ class Found(Fixed):
     @property
     def ids(self) -> Any:
         """The particle of each row: int32, shape (n,); None unless `order="cells"`."""
-        return None if self.rows.ids is None else self._give("ids")
+        return self._give("ids")
+
+    @property
+    def shifts(self) -> Any:
+        """The image of each pair's neighbour: int32, shape (pairs, 3).
+
+        positions[j] - positions[i] + shifts @ cell is its vector; cell: the box as a 3x3 matrix,
+        whose rows are vectors. 0 along open axes.
+        """
+        return self._each("write_shifts", (3,), np.dtype(np.int32))
 
     @uncompiled
     def _give(self, name: str) -> Any:
         if name not in self._given:
-            self._given[name] = self.arrays.give(getattr(self.rows, name))
+            array = getattr(self.rows, name)
+            self._given[name] = None if array is None else self.arrays.give(array)
         return self._given[name]
 
     @uncompiled
@@ -99,7 +111,7 @@ class Found(Fixed):
 
     @uncompiled
     def vectors(self) -> Any:
-        """Return the vector from each row's particle to the nearest image of each neighbour.
+        """Return the vector from each row's particle to each neighbour, by its image in `shifts`.
 
         Shape (pairs, 3), in the unit and type of the positions, computed in double precision.
         """
@@ -158,17 +170,22 @@ class Found(Fixed):
         arrays, rows, plan, pairs = self.arrays, self.rows, self.plan, len(self)
         with arrays.lock, arrays.on_stream():
             out = arrays.empty((pairs, *shape), dtype.name)
-            given = {"offsets": rows.offsets, "neighbours": rows.neighbours, "out": out}
-            given |= {"most": np.int64(pairs), "rows": plan.particles}
-            if kernel == "write_geometry":
-                ids = plan.numbers if rows.ids is None else rows.ids
-                given |= {"ids": ids, "given": self.positions, "box": plan.packed_box}
-                given["wants_vectors"] = int(shape == (3,))
-            plan.kernel(kernel)(arrays.device.blocks(plan.particles, BLOCK), BLOCK, **given)
+            given = {
+                "offsets": rows.offsets, "neighbours": rows.neighbours, "out": out,
+                "most": np.int64(pairs), "rows": plan.particles, "given": self.positions,
+                "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
+            }  # fmt: skip
+            if rows.images is None:
+                given["ids"] = plan.numbers if rows.ids is None else rows.ids
+            elif kernel != "write_pairs":
+                kernel = kernel.replace("write", "write_image")
+                given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
+            blocks = arrays.device.blocks(plan.particles, BLOCK)
+            plan.kernel(kernel).launch_from(blocks, BLOCK, given)
             return arrays.give(out)
 
 
-def restored(given: Any, box: SearchBox, rows: dict[str, Any]) -> Found:
+def restored(given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any]) -> Found:
     """Rebuild a result from copied or unpickled arrays."""
     arrays = arrays_of(rows["counts"])
     with arrays.lock, arrays.on_stream():
@@ -176,7 +193,7 @@ def restored(given: Any, box: SearchBox, rows: dict[str, Any]) -> Found:
         views: dict[str, Any] = {
             name: None if array is None else arrays.view(array) for name, array in rows.items()
         }
-        kernels = PairKernels(arrays.device, taken, box)
+        kernels = PairKernels(arrays.device, taken, box, cell)
         return Found(arrays, kernels, ResultArrays(**views, given=rows), taken, None, given)
 
 

@@ -16,6 +16,7 @@ from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import SearchBox
+from gpubench.neighbours.cell import Cell
 from gpubench.primitives.cell_query import CellQuery
 from gpubench.problems.cells.contract import LinkedCells
 
@@ -28,6 +29,9 @@ class ResultArrays:
 
     counts: int32, (n,). offsets: int64, (n + 1,). neighbours: int32. ids: int32, (n,), the particle
     of each row; `neighbours` then contains row numbers too. None if row r is particle r.
+    images: int32, (pairs,), the image of each pair in a `Cell`, of which the first n are the
+    particles. moves: int32, (images, 3), the vectors of the cell from its particle to each image.
+    None if the nearest image is meant.
     given: arrays already returned to the user; reused if later kernel writes show in them.
     """
 
@@ -35,20 +39,28 @@ class ResultArrays:
     offsets: Any
     neighbours: Any
     ids: Any = None
+    images: Any = None
+    moves: Any = None
     given: dict[str, Any] = field(default_factory=dict)
 
 
 class PairKernels:
     """Kernels that compute a quantity for each pair of particles.
 
-    positions: an array with the shape and type of all positions to come. capacity: see `Plan`.
+    positions: an array with the shape and type of all positions to come. box: what is searched.
+    cell: the user's, if the box contains images of particles. capacity: see `Plan`.
     """
 
     capacity: int | None = None
 
-    def __init__(self, device: Device, positions: Any, box: SearchBox) -> None:
-        self._device, self.box, (self.particles, stride) = device, box, positions.shape
+    def __init__(
+        self, device: Device, positions: Any, box: SearchBox, cell: Cell | None = None
+    ) -> None:
+        self._device, self.box, self.cell = device, box, cell
+        self.particles, stride = positions.shape
         self.packed_box = device.upload(box.packed().view("uint8"))
+        if cell is not None:
+            self.vectors = device.upload(np.array(cell.vectors))
         real = {"float32": "float", "float64": "double"}[positions.dtype.name]
         self.kernel = partial(
             NamedKernel, device, "neighbour_geometry.cu", REAL=real, STRIDE=stride
@@ -70,6 +82,7 @@ class Plan(PairKernels):
     method: the class of the search. grid: the cells of the box. cutoff: including the skin.
     half: whether each pair is listed once. in_cells: whether rows and neighbours are numbered in
     cell order. capacity: fixed size of the neighbour array; None allocates it for each search.
+    listed: the number of rows that are listed, the first ones; None for all.
     """
 
     def __init__(
@@ -84,8 +97,10 @@ class Plan(PairKernels):
         half: bool,
         in_cells: bool,
         capacity: int | None,
+        listed: int | None = None,
     ) -> None:
         super().__init__(device, positions, box)
+        self._listed = self.particles if listed is None else listed
         self._in_cells, self.capacity = in_cells, capacity
         if method.cells.shape() is LinkedCells and (half or in_cells):
             what = "half lists" if half else "rows in the order of the cells"
@@ -121,7 +136,7 @@ class Plan(PairKernels):
     def _queue(self, name: str, *arrays: Any) -> None:
         (self._replays.get(name) or getattr(self, name))(*arrays)
 
-    def count_only(self, positions: Any, counts: Any) -> None:
+    def count_only(self, arrays: Arrays, positions: Any, counts: Any) -> None:
         """Queue the cell build and the neighbour counts, indexed by particle."""
         if self._counting is None:
             self._counting = self._query_of(lists=False)  # writes no marks for a later fill
@@ -137,7 +152,7 @@ class Plan(PairKernels):
         """Allocate all arrays of a result."""
         return ResultArrays(*arrays.empty_each(self._layout))
 
-    def search(self, arrays: Arrays, positions: Any, rows: ResultArrays) -> int | None:
+    def search(self, arrays: Arrays | Device, positions: Any, rows: ResultArrays) -> int | None:
         """Queue a search, and return the number of pairs.
 
         With a capacity, it does not wait, drops pairs beyond the capacity and returns None.
@@ -162,7 +177,7 @@ class Plan(PairKernels):
         self._query.write_to(counts, offsets)
         self._query.count(self._read)
         self._query.sum()
-        given = {"offsets": offsets, "particles": self.particles, "status": self.status}
+        given = {"offsets": offsets, "particles": self._listed, "status": self.status}
         self._note(1, 32, keeps_most=self.capacity is not None, **given)
 
     def _list(self, positions: Any, counts: Any, offsets: Any, neighbours: Any) -> None:
@@ -195,13 +210,18 @@ class Plan(PairKernels):
         not_finite, outside, most = status
         if not_finite or outside or self.capacity is not None:
             self._device.fill(self.status, 0)
-        if not_finite:
-            raise UserError(
-                f"position {not_finite - 1} is not finite, or is over 2^30 edges of the box away"
-                " along an axis that repeats"
-            )
-        if outside:
-            raise UserError(
-                f"position {outside - 1} is outside the box along an axis that does not repeat"
-            )
+        raise_unsound(not_finite, outside, "2^30")
         return most
+
+
+def raise_unsound(not_finite: int, outside: int, most: str) -> None:
+    """Raise UserError for the status of a search. most: edges from the box to a position."""
+    if not_finite:
+        raise UserError(
+            f"position {not_finite - 1} is not finite, or is over {most} edges of the box away"
+            " along an axis that repeats"
+        )
+    if outside:
+        raise UserError(
+            f"position {outside - 1} is outside the box along an axis that does not repeat"
+        )

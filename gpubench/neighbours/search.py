@@ -14,7 +14,9 @@ from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
 from gpubench.neighbours.box import SearchBox, box_around, box_of, fits, shown, without_gradient
+from gpubench.neighbours.cell import Cell, space_of
 from gpubench.neighbours.found import Found, Kept
+from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import Plan
 
@@ -24,15 +26,22 @@ Order = Literal["input", "cells"]
 class NeighbourList(Fixed):
     """Lists all pairs of particles within a cutoff.
 
-    cutoff: in the unit of the positions. box: three edges, or None for open space. periodic:
-        whether the box is periodic, for all axes or per axis. low: the lower corner of the box.
-    half: list each pair once, in either particle's row; by default in both rows. order: number
-        rows by particle ("input") or in cell order ("cells"; `Found.ids` maps rows to particles).
+    cutoff: in the unit of the positions. box: three edges; a 3x3 matrix whose rows are vectors, of
+        any length and tilt; or None for open space. periodic: whether the box is periodic, for all
+        axes or per axis. low: the lower corner of the box.
+    half: list each pair once, in either particle's row: one of (i, j, S) and (j, i, -S), where S is
+        the shift, also for images of one particle. By default in both rows. order: number rows by
+        particle ("input") or in cell order ("cells"; `Found.ids` maps rows to particles).
     skin: list pairs within cutoff + skin, so that `update` can reuse the list.
     capacity: fixed size of the neighbour array. A search then does not wait for the device, can be
         captured in a CUDA graph (with `out`), and reports errors in `Found.check`. By default the
         array is allocated to fit, and errors are raised immediately.
     method: how particles are sorted into cells, or "auto" for the fastest one measured.
+
+    Edges of 0 and vectors of zeros are open axes, whatever `periodic` says, and have no bounds. Of
+    other open axes, the edge of an orthogonal box is a bound, and the vector of another is ignored.
+    A cell that is tilted, or shorter than three times cutoff + skin, is searched with images of the
+    particles; such a search takes no capacity and no order="cells".
 
     Positions have shape (n, 3) or (n, 4), where the fourth number is ignored, and type float32 or
     float64. Along periodic axes they may lie anywhere. They are wrapped into the box in double
@@ -75,7 +84,7 @@ class NeighbourList(Fixed):
     ) -> None:
         cutoff, skin = _number("cutoff", cutoff, positive=True), _number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
-        self._given = box_of(box, low, periodic)
+        self._given = space_of(box, low, periodic, self.reach)
         if not isinstance(order, str) or order not in ("input", "cells"):
             raise UserError(f"order takes input or cells, not {shown(order)}")
         if not isinstance(half, bool | np.bool_):
@@ -84,12 +93,32 @@ class NeighbourList(Fixed):
             raise UserError(f"method takes auto or the name of a search, not {shown(method)}")
         self._half, self._in_cells, self._method = bool(half), order == "cells", method
         self._capacity = None if capacity is None else _capacity(capacity)
-        if capacity is not None and self._given is None:
-            raise UserError("a search with a capacity does not wait to find the box: give it")
-        self._plan: tuple[Any, Plan] | None = None
+        self._require_plain(capacity, order)
+        self._plan: tuple[Any, Plan | CellPlan] | None = None
         self._last: Kept | None = None
-        if self._given is not None and (why := self._given.why_coarse(cutoff, skin)):
+        if (own := self._searched()) is not None and (why := own.why_coarse(cutoff, skin)):
             warnings.warn(why, stacklevel=2)
+
+    def _require_plain(self, capacity: Any, order: Order) -> None:
+        """Raise UserError for an option that a search in this space does not have."""
+        if capacity is not None and self._searched() is None:
+            raise UserError("a search with a capacity does not wait to find the box: give it")
+        if isinstance(self._given, Cell):
+            why = (
+                "is not for a cell that is tilted, or shorter than three times the cutoff and skin"
+            )
+            if capacity is not None or order == "cells":
+                option = "capacity" if order == "input" else "order='cells'"
+                raise UserError(f"{option} {why}: leave it out")
+
+    def _searched(self) -> SearchBox | None:
+        """Return the box of every search; None if it depends on the positions."""
+        match self._given:
+            case Cell() as cell if len(cell.repeats) == 3:
+                return cell.region(self.reach)
+            case SearchBox(is_bounded=True) as box:
+                return box
+        return None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_plan": None, "_last": None}  # both hold device memory
@@ -119,7 +148,7 @@ class NeighbourList(Fixed):
             n = self._noted(taken)
             counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
             plan = self._plan_for(arrays, taken)
-            plan.count_only(taken, counts)
+            plan.count_only(arrays, taken, counts)
             if self._capacity is None:
                 plan.require_sound()
             return out if out is not None and arrays.gives_once else arrays.give(counts)
@@ -157,7 +186,7 @@ class NeighbourList(Fixed):
         """
         if box is not None and self._given is not None:
             raise UserError("bound takes no box where the list has one of its own")
-        own = self._given or box_of(box, (0, 0, 0), False)
+        own = self._searched() or box_of(box, (0, 0, 0), False)
         if own is None and self._plan is not None:
             own = self._plan[1].box
         if own is None:
@@ -186,8 +215,10 @@ class NeighbourList(Fixed):
             raise UserError("out takes what an earlier search like this one found")
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
 
-    def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
+    def _plan_for(self, arrays: Arrays, taken: Any) -> Plan | CellPlan:
         """Return the plan of the last search if it fits, otherwise a new plan."""
+        if isinstance(self._given, Cell):
+            return self._cell_plan(arrays, taken, self._given)
         box = self._box(arrays, taken)
         key = (arrays.device, taken.dtype, taken.shape, box)
         if self._plan is None or self._plan[0] != key:
@@ -202,15 +233,36 @@ class NeighbourList(Fixed):
             )  # fmt: skip
         return self._plan[1]
 
+    def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
+        device, (key, plan) = arrays.device, self._plan or (None, None)
+        if key != (key := (device, taken.dtype, taken.shape)) or not isinstance(plan, CellPlan):
+            self._plan = plan = None  # free its memory first
+            plan = CellPlan(device, self._method, taken, cell, self.cutoff, self.skin, self._half)
+            self._plan = key, plan
+        plan.place(taken)
+        vars(self)["chosen"] = plan.chosen
+        return plan
+
     def _box(self, arrays: Arrays, taken: Any) -> SearchBox:
-        if self._given is not None:
-            return self._given
+        given = self._given
+        assert not isinstance(given, Cell)
+        if given is not None and given.is_bounded:
+            return given
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
+        if given is not None:  # axes without an edge are measured
+            edges, corner = np.array(given.size), np.array(given.low)
+            low, high = np.where(edges, corner, low), np.where(edges, corner + edges, high)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise UserError("a position is not finite")
         if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):
             return self._plan[1].box
         around = box_around(low, high, self.reach)
+        if given is not None:
+            (a, b, c), (x, y, z) = (
+                np.where(edges, known, found).tolist()
+                for known, found in ((corner, around.low), (edges, around.size))
+            )
+            around = SearchBox((a, b, c), (x, y, z), given.periodic)
         if why := around.why_coarse(self.cutoff, self.skin):
             raise UserError(f"{why}; or with this box given, which is warned of")
         return around

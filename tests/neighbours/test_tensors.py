@@ -170,3 +170,24 @@ def test_an_error_is_told_once(bindings, positions):
 def test_types_of_tensors_are_named(bindings, dtype):
     with pytest.raises(UserError, match=f"float32 or float64, not {dtype}"):
         NeighbourList(1.0, EDGES)(Tensor(np.zeros((5, 3), dtype)))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_cell_is_searched_with_its_images_on_the_stream(bindings, positions, half):
+    """Also where an axis is measured; the bindings say that there are as many images as pairs."""
+    for box in (np.tri(3) * 12, np.diag((12, 2, 0))):
+        search = NeighbourList(1.0, box, True, half=half, method="counting-sort")
+        found = search(positions)
+        search.count(positions)
+        bindings.launched.clear()
+        found = search(positions)
+        names = [name for name, *_ in bindings.launched]
+        assert names[:1] == ["measure"] * (not box[2, 2]) + ["wrap"] * bool(box[2, 2])
+        assert names.count("images") == names.count("pairs") == 2  # each is counted, then written
+        assert all(grid[-1] == STREAM for _, grid, _ in bindings.launched)
+        assert type(found.neighbours) is Tensor and found.counts.shape == (2000,)
+        assert found.shifts.shape == found.vectors().shape == (len(found), 3)
+        other = copy.deepcopy(found)
+        bindings.launched.clear()
+        other.distances()
+        assert [name for name, *_ in bindings.launched] == ["write_image_geometry"]

@@ -1,0 +1,35 @@
+"""The oracle of searches in cells: every image of every particle, in float64."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def images_within(positions, vectors, periodic, cutoff):
+    """Return i, j, shift and distance of all pairs nearer than a cutoff, as one array of rows.
+
+    vectors: shape (3, 3); those along open axes are ignored. A particle is no neighbour of itself,
+    but its images are. The cell should not be tilted: each shift that could be near is tried.
+    """
+    x = np.asarray(positions, np.float64)[:, :3]
+    periodic = np.asarray(periodic, bool)
+    axes = np.where(periodic[:, None], vectors, 0.0)
+    # Any directions that are perpendicular to the periodic ones measure along open axes.
+    _, _, across = np.linalg.svd(axes[periodic], full_matrices=True)
+    axes[~periodic] = across[periodic.sum() :]
+    along = x @ np.linalg.inv(axes)
+    way = along[None] - along[:, None]
+    reach = cutoff * np.linalg.norm(np.linalg.inv(axes), axis=0)
+    low = np.ceil(-way.max(axis=(0, 1)) - reach).astype(int) * periodic
+    high = np.floor(-way.min(axis=(0, 1)) + reach).astype(int) * periodic
+    found = []
+    for shift in itertools.product(*map(range, low, high + 1)):
+        distance = np.linalg.norm(x[None] - x[:, None] + np.array(shift) @ axes, axis=2)
+        near = distance < cutoff
+        if not any(shift):
+            np.fill_diagonal(near, False)
+        i, j = near.nonzero()
+        found.append(np.column_stack((i, j, np.tile(shift, (len(i), 1)), distance[near])))
+    return np.concatenate(found)

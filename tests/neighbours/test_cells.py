@@ -1,0 +1,303 @@
+"""Searches in cells of any shape, with any number of images, against all images in float64."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import pickle
+
+import needs
+import numpy as np
+import pytest
+from builders.images import images_within
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpubench import NeighbourList
+from gpubench.base.errors import UserError
+
+TILTED = np.array([(3.0, 0.0, 0.0), (1.2, 2.8, 0.0), (-0.9, 0.7, 2.5)])
+NEIGHBOURS = (0.3, 5.0, 40.0)  # mean number, about
+
+
+@st.composite
+def cases(draw):
+    """Draw a cell, which axes repeat, a cutoff, and particles, some of them outside of the cell."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = draw(st.sampled_from(["orthogonal", "tilted", "turned", "much tilted"]))
+    plain = np.diag(rng.uniform(1.0, 4.0, 3))
+    if kind != "orthogonal":
+        plain += np.tril(rng.uniform(-1.0, 1.0, (3, 3)), -1)
+    if kind in ("turned", "much tilted"):
+        plain = plain @ np.linalg.qr(rng.normal(size=(3, 3)))[0]  # half of them left-handed
+    periodic = np.array(draw(st.sampled_from([(1, 1, 1), (1, 1, 0), (0, 1, 0), (1, 0, 1)])), bool)
+    whole = np.eye(3, dtype=int)
+    if kind == "much tilted":
+        for _ in range(4):
+            a, b = rng.choice(3, 2, replace=False)
+            whole[a] += rng.integers(-5, 6) * whole[b] * (periodic[a] and periodic[b])
+    n = draw(st.sampled_from([1, 2, 17, 50]))
+    volume = abs(np.linalg.det(plain)) / n
+    cutoff = (draw(st.sampled_from(NEIGHBOURS)) * volume * 3 / 4 / np.pi) ** (1 / 3)
+    low = rng.choice([0.0, -7.0, 100.0], 3)
+    spread = draw(st.sampled_from([1.0, 4.0, 0.01]))
+    x = (rng.random((n, 3)) - 0.5) * spread
+    x[rng.random(n) < 0.2] = 0.0  # duplicates, on a corner
+    x = low + np.where(periodic, x + rng.integers(-2, 3, (n, 3)), x) @ plain
+    dtype = draw(st.sampled_from(["float32", "float64"]))
+    positions = np.full((n, draw(st.sampled_from([3, 4]))), np.nan, dtype)
+    positions[:, :3] = x
+    return plain, whole, periodic, cutoff, low, positions, draw(st.booleans())
+
+
+def listed(found):
+    """Return the pairs and shifts of a list as tuples."""
+    return [*map(tuple, np.column_stack((found.pairs(), found.shifts)).tolist())]
+
+
+def one_way(pair):
+    """Return one of (i, j, S) and (j, i, -S), the same for both."""
+    i, j, *shift = pair
+    return max((i, j, *shift), (j, i, *(-s for s in shift)))
+
+
+def expected(case, difference):
+    """Return the pairs of the oracle whose distance is below the cutoff plus a difference."""
+    plain, whole, periodic, cutoff, _, positions, half = case
+    rows = images_within(positions, plain, periodic, cutoff + difference)[:, :5].astype(int)
+    rows[:, 2:] = rows[:, 2:] @ np.rint(np.linalg.inv(whole)).astype(int)
+    return {one_way(pair) if half else pair for pair in map(tuple, rows.tolist())}
+
+
+def check_case(case):
+    plain, whole, periodic, cutoff, low, positions, half = case
+    cell = whole @ plain
+    # Vectors of open axes are ignored, unless the box is orthogonal.
+    is_bounded = not np.count_nonzero(plain - np.diag(np.diagonal(plain)))
+    given_cell = np.where(periodic[:, None], cell, 0.0) if is_bounded else cell
+    search = NeighbourList(cutoff, given_cell, periodic, low=low, half=half)
+    found = search(positions)
+    pairs, bound = listed(found), search.bound()
+    if half:
+        pairs = [one_way(pair) for pair in pairs]
+    assert len(set(pairs)) == len(pairs)
+    assert expected(case, -bound) <= set(pairs) <= expected(case, bound)
+    if not half:  # both rows of a pair agree
+        assert {(j, i, -x, -y, -z) for i, j, x, y, z in pairs} == set(pairs)
+    assert np.array_equal(search.count(positions), found.counts)
+    assert found.shifts.dtype == np.int32 and (np.diff(found.offsets) == found.counts).all()
+    i, j = found.pairs().T
+    x = positions[:, :3].astype(np.float64)
+    way = x[j] - x[i] + found.shifts @ np.where(periodic[:, None], cell, 0.0)
+    vectors, distances = found.vectors(), found.distances()
+    assert vectors.dtype == distances.dtype == positions.dtype
+    rounding = 1e-13 * (np.abs(x).max() + np.abs(cell).max() * (1 + np.abs(whole).max()))
+    assert np.allclose(vectors, way, rtol=1e-6, atol=rounding)
+    assert np.allclose(distances, np.linalg.norm(way, axis=1), rtol=1e-6, atol=rounding)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_every_image_is_found(case):
+    check_case(case)
+
+
+@pytest.mark.long
+@settings(max_examples=2000, deadline=None)
+@given(cases())
+def test_every_image_is_found_of_many(case):
+    check_case(case)
+
+
+@pytest.mark.long
+@settings(max_examples=2000, deadline=None)
+@given(cases())
+def test_agrees_with_ase_matscipy_and_vesin(case):
+    """But for what is at the cutoff, pairs and shifts are theirs; the oracle is not asked."""
+    plain, whole, periodic, cutoff, low, positions, _ = case
+    cell, x = whole @ plain, positions[:, :3].astype(np.float64)
+    search = NeighbourList(cutoff, np.where(periodic[:, None], cell, 0.0), periodic, low=low)
+    ours = set(listed(search(x)))
+    # Of the same lattice, since ASE takes minutes and gigabytes for cells that are tilted much.
+    back = np.rint(np.linalg.inv(whole)).astype(int)
+    for i, j, shifts in others(x, plain, periodic, cutoff):
+        theirs = set(map(tuple, np.column_stack((i, j, shifts @ back)).tolist()))
+        for a, b, *shift in ours ^ theirs:
+            distance = np.linalg.norm(x[b] - x[a] + np.array(shift) @ cell)
+            assert abs(distance - cutoff) < search.bound()
+
+
+def others(x, cell, periodic, cutoff):
+    """Yield i, j and S of the libraries; only ASE is asked about open axes."""
+    asked = library("ASE", "ase.neighborlist").primitive_neighbor_list
+    yield asked("ijS", periodic, cell, x, cutoff)
+    if periodic.all():
+        asked = library("matscipy", "matscipy.neighbours").neighbour_list
+        yield asked("ijS", positions=x, cell=cell, pbc=periodic, cutoff=cutoff)
+        asked = library("vesin", "vesin").NeighborList(cutoff=cutoff, full_list=True)
+        yield asked.compute(points=x, box=cell, periodic=True, quantities="ijS")
+
+
+def library(name, module):
+    if importlib.util.find_spec(module.partition(".")[0]) is None:
+        needs.skip_without(name)
+    return importlib.import_module(module)
+
+
+def test_both_rows_of_a_pair_agree_at_the_cutoff():
+    """Where the cutoff is the distance of a pair, so that rounding decides about it."""
+    x = np.random.default_rng(3).random((20, 3)) @ TILTED
+    rows = images_within(x, TILTED, (1, 1, 1), 2.0)
+    across = rows[rows[:, 2:5].any(axis=1)]
+    for cutoff in across[:: len(across) // 60, 5]:
+        pairs = listed(NeighbourList(cutoff, TILTED, True)(x))
+        assert {(j, i, -a, -b, -c) for i, j, a, b, c in pairs} == set(pairs)
+
+
+class TestSlabs:
+    """Axes without bounds."""
+
+    @pytest.mark.parametrize("box", [(5, 6, 0), [(5, 0, 0), (1, 6, 0), (0, 0, 0)]])
+    @pytest.mark.parametrize("repeats", [True, (True, True, False)])
+    def test_an_axis_of_length_0_is_open_and_has_no_bounds(self, box, repeats):
+        x = np.random.default_rng(2).random((300, 3)) * (5, 6, 9) - (0, 0, 400)
+        search = NeighbourList(1.3, box, repeats)
+        vectors = np.diag(box) if np.ndim(box) == 1 else np.array(box)
+        for up in (0.0, 1.0, 3000.0):  # each is measured anew
+            moved = x + np.array((0, 0, up))
+            rows, found = images_within(moved, vectors, (1, 1, 0), 1.3), search(moved)
+            assert set(listed(found)) == {*map(tuple, rows[:, :5].astype(int).tolist())}
+        assert not found.shifts[:, 2].any()
+
+    def test_two_dimensions(self):
+        x = np.random.default_rng(2).random((200, 3)) * (4, 3, 0)
+        found = NeighbourList(2.0, (4, 3, 0), True)(x)
+        rows = images_within(x, np.diag((4, 3, 1)), (1, 1, 0), 2.0)
+        assert set(listed(found)) == {*map(tuple, rows[:, :5].astype(int).tolist())}
+
+    @pytest.mark.parametrize("cutoff", [1.0, 2.0])  # three times in the edge that repeats, or not
+    def test_an_edge_of_an_orthogonal_box_bounds_an_open_axis(self, cutoff):
+        search = NeighbourList(cutoff, (4, 3, 5), (False, True, False))
+        search(np.array([(0.0, -9.0, 0.0), (4.0, 20.0, 5.0)]))
+        for far in ((4.1, 0.0, 0.0), (0.0, 0.0, -0.1)):
+            with pytest.raises(UserError, match="position 1 is outside the box"):
+                search(np.array([(0.0, 0.0, 0.0), far]))
+
+    @pytest.mark.parametrize("box", [(0, 0, 0), np.zeros((3, 3))])
+    def test_a_box_of_zeros_is_open_space(self, box):
+        x = np.random.default_rng(2).random((50, 3))
+        assert len(NeighbourList(0.5, box, True)(x)) == len(NeighbourList(0.5)(x))
+
+
+def test_an_orthogonal_box_has_shifts():
+    x = np.random.default_rng(2).random((300, 3)) * (15, 4, 18) - 7
+    for order in ("input", "cells"):
+        found = NeighbourList(1.0, (5, 4, 6), (True, False, True), low=(0, -7, 0), order=order)(x)
+        ids = np.arange(300) if order == "input" else found.ids
+        i, j = ids[found.pairs()].T
+        assert np.allclose(x[j] - x[i] + found.shifts @ np.diag((5, 4, 6)), found.vectors())
+        assert found.shifts.any() and not found.shifts[:, 1].any()
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_what_was_found_is_copied(way):
+    x = np.random.default_rng(2).random((40, 3)) @ TILTED
+    search = NeighbourList(2.0, TILTED, True)
+    found, again = search(x), way(way(search)(x))
+    for of in ("pairs", "vectors", "distances"):
+        assert np.array_equal(getattr(found, of)(), getattr(again, of)())
+    assert np.array_equal(found.shifts, again.shifts) and len(found) == len(again.check())
+
+
+def test_an_answer_outlives_later_searches():
+    x = np.random.default_rng(2).random((2, 40, 3)) @ TILTED
+    search = NeighbourList(2.0, TILTED, True)
+    found = search(x[0])
+    before = [np.copy(each) for each in (found.pairs(), found.shifts, found.vectors())]
+    search(x[1] * 0.5)
+    after = found.pairs(), found.shifts, found.vectors()
+    assert all(map(np.array_equal, before, after))
+
+
+def test_an_update_keeps_the_list_until_a_particle_has_moved_or_was_wrapped():
+    x = np.random.default_rng(2).random((40, 3)) @ TILTED
+    search = NeighbourList(1.5, TILTED, True, skin=0.3)
+    for step, searches in ((0.0, 1), (0.1, 1), (0.2, 2), (TILTED[1], 3)):
+        x[7] += step if np.ndim(step) else (step, 0, 0)
+        found = search.update(x)
+        near = images_within(x, TILTED, (1, 1, 1), 1.5)
+        assert search.searches == searches
+        assert np.allclose(np.sort(near[:, 5]), np.sort(found.distances()[found.distances() < 1.5]))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("box", [TILTED * 0.8, (2, 2, 0)])
+def test_few_particles(n, box):
+    search = NeighbourList(2.5, box, True)
+    found = search(np.full((n, 3), 0.5))
+    assert len(found) == sum(search.count(np.full((n, 3), 0.5)))
+    assert (len(found) > 0) == (n > 0) and found.shifts.shape == (len(found), 3)
+
+
+def test_room_follows_the_images():
+    """Particles gather where they have many images, where they have none, and in one place."""
+    search, rng = NeighbourList(0.5, (4, 1.4, 4), True), np.random.default_rng(2)
+    for low, high in ((0, 4), (0, 0.1), (2, 2.1), (0, 0), (1.9, 2)):
+        x = rng.uniform(low, high, (400, 3)) * (1, 0.35, 1)
+        near = images_within(x, np.diag((4, 1.4, 4)), (1, 1, 1), 0.5)
+        assert len(search(x)) == len(near)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30])
+@pytest.mark.parametrize("repeats", [True, (True, True, False)])
+def test_positions_that_are_not_finite(bad, repeats):
+    x = np.random.default_rng(2).random((20, 3))
+    x[11, 0] = bad
+    search = NeighbourList(1.0, TILTED, repeats)
+    with pytest.raises(UserError, match=r"position 11 is not finite|a position is not finite"):
+        search(x)
+    repeats = np.broadcast_to(repeats, 3)
+    assert len(search(x[:5])) == len(images_within(x[:5], TILTED, repeats, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("box", "more", "message"),
+    [
+        (np.where(np.eye(3), np.nan, 0), {}, "box takes finite vectors"),
+        (np.full((3, 3), np.inf), {}, "box takes finite vectors"),
+        (np.ones((3, 3)), {}, r"\(determinant 0\): open an axis"),
+        ([(1, 2, 3), (2, 4, 6.0), (0, 0, 1)], {"periodic": (True, True, False)}, "determinant 0"),
+        ([(1, 0, 0), (1e9, 1, 0), (0, 0, 1)], {}, "tilted by over 1,048,576 times"),
+        (TILTED * 1e200, {}, "too long or too short: take another unit"),
+        (TILTED, {"cutoff": 1e7}, "at most 2,147,483,647 can be searched: take a shorter"),
+        ((1e-5, 0, 0), {"cutoff": 1e3}, "times an edge of the reduced cell"),
+        (TILTED, {"capacity": 99}, "capacity is not for a cell that is tilted, or shorter"),
+        ((3, 3, 2.9), {"capacity": 99}, "capacity is not for a cell that is tilted, or shorter"),
+        (TILTED, {"order": "cells"}, "order='cells' is not for a cell that is tilted"),
+        ((5, 5, 0), {"capacity": 9}, "a search with a capacity does not wait to find the box"),
+        (TILTED, {"method": "magic"}, "method takes auto"),
+        (TILTED[:2], {}, "box takes three positive finite edges"),
+        ((5, -5, 5), {}, "box takes three positive finite edges"),
+        (np.eye(3) * (1, 1, 1e-30), {}, "lie in a plane|does not hold"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(box, more, message):
+    with pytest.raises(UserError, match=message) as raised:
+        NeighbourList(**{"cutoff": 1.0, "periodic": True} | more, box=box)(np.zeros((10, 3)))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_rounding_of_many_images_is_warned_of():
+    with pytest.warns(UserWarning, match="pairs may be lost"):
+        NeighbourList(1e-4, TILTED * 1000, True)
+
+
+def test_shifts_of_far_particles_are_exact():
+    far = 2**30 - 2
+    x = np.array([(0.25, 0.5, 0.5), (4.0 * far + 0.5, 0.5, 0.5), (4.0 * -far + 0.5, 0.5, 0.5)])
+    found = NeighbourList(1.0, (4, 4, 4), True)(x)
+    shift = dict(zip(map(tuple, found.pairs().tolist()), found.shifts[:, 0].tolist(), strict=True))
+    assert shift[0, 1] == -far and shift[1, 2] == 2 * far and shift[2, 1] == -2 * far
+    with pytest.raises(UserError, match="over 2\\^29 edges"):  # the limit with images
+        NeighbourList(2.0, (4, 4, 4), True)(x)
