@@ -16,7 +16,7 @@ _OWN = ("use", "study", "value", "per", "parameters")  # keys of a cell; all oth
 
 
 @dataclass(frozen=True)
-class Cell:
+class TestedValue:
     """One measurement that tests a claim.
 
     study: to which it belongs; empty for the claim's own.
@@ -50,15 +50,15 @@ class ClaimTest:
     """
 
     when: str
-    of: Cell
-    over: Cell | None = None
+    of: TestedValue
+    over: TestedValue | None = None
     above: float = -math.inf
     below: float = math.inf
     unit: str = _TIMES
     is_today: bool = False
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[TestedValue]:
         """The cells that it needs."""
         return [self.of] if self.over is None else [self.of, self.over]
 
@@ -138,12 +138,12 @@ def _test(data: Mapping[str, Any], at: Mapping[str, Any]) -> ClaimTest:
     return ClaimTest(data["when"], _cell(of), over, unit=unit, is_today="today" in data, **bounds)
 
 
-def _cell(data: Mapping[str, Any]) -> Cell:
+def _cell(data: Mapping[str, Any]) -> TestedValue:
     algorithm, form = data.get("use", " ").split(" ")  # `check_names` refuses none
     own = {key: data[key] for key in _OWN[1:] if key in data}
-    return Cell(algorithm, form, {k: v for k, v in data.items() if k not in _OWN}, **own)
+    return TestedValue(algorithm, form, {k: v for k, v in data.items() if k not in _OWN}, **own)
 
 
-def cells(claims: Sequence[Claim]) -> Iterator[Cell]:
+def cells(claims: Sequence[Claim]) -> Iterator[TestedValue]:
     """Yield the cells of some claims."""
     return (cell for claim in claims for test in claim.tests for cell in test.cells)
