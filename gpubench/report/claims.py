@@ -17,7 +17,7 @@ from gpubench.report.figures import BarChart, StackedBar
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.pages import Item, Row, Section, Table, words
 from gpubench.report.vega import draw_all
-from gpubench.studies.claims import OWED, WORDS, Claim, ClaimTest, TestedValue, Verdict, verdict
+from gpubench.studies.claims import OWED, WORDS, Claim, ClaimedValue, ClaimTest, Verdict, verdict
 from gpubench.studies.study import Study, load_study
 
 STEM, TITLE = "claims", "What the papers claimed, and what holds today"
@@ -118,13 +118,13 @@ def _tested(test: ClaimTest, study: Study, runs: Mapping[str, StudyRun]) -> Test
     return Tested(test, ratio, (_MODES[mode] if is_timed else "") + old)
 
 
-def _row(cell: TestedValue, run: StudyRun | None) -> MeasurementRow | None:
+def _row(cell: ClaimedValue, run: StudyRun | None) -> MeasurementRow | None:
     subject = Variant(cell.algorithm, cell.form, hashable(dict(cell.parameters)))
     found = run.find(subject, **cell.axes) if run else None
     return found if found is not None and found.ok else None
 
 
-def _value(cell: TestedValue, row: MeasurementRow) -> Timed | None:
+def _value(cell: ClaimedValue, row: MeasurementRow) -> Timed | None:
     """Return the value of a cell with its interval; without one for what is no time."""
     ends = (row.median_ms, row.low_ms, row.high_ms)
     found: Sequence[float] | None = ends

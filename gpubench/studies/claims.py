@@ -16,7 +16,7 @@ _OWN = ("use", "study", "value", "per", "parameters")  # keys of a cell; all oth
 
 
 @dataclass(frozen=True)
-class TestedValue:
+class ClaimedValue:
     """One measurement that tests a claim.
 
     study: to which it belongs; empty for the claim's own.
@@ -50,15 +50,15 @@ class ClaimTest:
     """
 
     when: str
-    of: TestedValue
-    over: TestedValue | None = None
+    of: ClaimedValue
+    over: ClaimedValue | None = None
     above: float = -math.inf
     below: float = math.inf
     unit: str = _TIMES
     is_today: bool = False
 
     @property
-    def cells(self) -> list[TestedValue]:
+    def cells(self) -> list[ClaimedValue]:
         """The cells that it needs."""
         return [self.of] if self.over is None else [self.of, self.over]
 
@@ -138,12 +138,12 @@ def _test(data: Mapping[str, Any], at: Mapping[str, Any]) -> ClaimTest:
     return ClaimTest(data["when"], _cell(of), over, unit=unit, is_today="today" in data, **bounds)
 
 
-def _cell(data: Mapping[str, Any]) -> TestedValue:
+def _cell(data: Mapping[str, Any]) -> ClaimedValue:
     algorithm, form = data.get("use", " ").split(" ")  # `check_names` refuses none
     own = {key: data[key] for key in _OWN[1:] if key in data}
-    return TestedValue(algorithm, form, {k: v for k, v in data.items() if k not in _OWN}, **own)
+    return ClaimedValue(algorithm, form, {k: v for k, v in data.items() if k not in _OWN}, **own)
 
 
-def cells(claims: Sequence[Claim]) -> Iterator[TestedValue]:
+def cells(claims: Sequence[Claim]) -> Iterator[ClaimedValue]:
     """Yield the cells of some claims."""
     return (cell for claim in claims for test in claim.tests for cell in test.cells)

@@ -13,7 +13,15 @@ from gpubench import registry, report
 from gpubench.evidence.crossover import Ratio
 from gpubench.report import claims, formats, tables
 from gpubench.report.machines import machines
-from gpubench.studies.claims import FALSE, INCONCLUSIVE, OWED, TRUE, ClaimTest, TestedValue, verdict
+from gpubench.studies.claims import (
+    FALSE,
+    INCONCLUSIVE,
+    OWED,
+    TRUE,
+    ClaimedValue,
+    ClaimTest,
+    verdict,
+)
 from gpubench.studies.study import Study, StudyError, check_names, load_study, parse_study
 
 LIST, SORT = "atomic-list one-pass", "counting-sort order"
@@ -105,7 +113,7 @@ def test_a_test_may_be_of_one_value(cell, told):
 
 
 def test_a_bound_inside_the_interval_decides_nothing():
-    test = ClaimTest("", TestedValue("a", "b", {}), above=1, below=3)
+    test = ClaimTest("", ClaimedValue("a", "b", {}), above=1, below=3)
     cases = {(1.1, 2.9): TRUE, (0.9, 2.9): INCONCLUSIVE, (1.1, 3.1): INCONCLUSIVE,
              (0.5, 1.0): FALSE, (3.0, 4.0): FALSE}  # fmt: skip
     for ends, outcome in cases.items():
