@@ -85,7 +85,7 @@ class DPDPlanes(Planes, DPD):
 
     @together
     def collected_forces(self) -> list[NDArray[Any]]:
-        """Return places, first column and next forces of all particles on rank 0."""
+        """Gather on rank 0 all ranks' places, half-step velocities and forces of the next step."""
         for name, launch in self._own_phases():
             if name not in MOVING:
                 launch()

@@ -40,8 +40,8 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
 class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="status"):
     """The fields of all records.
 
-    input: the requested axes, see `inputs.py`. drawn: known values besides the axes, e.g. the
-    cells of its grid. inputs: number of inputs that alternated in the samples; None for one.
+    input: the requested axes, see `inputs.py`. drawn: other values known once the input is drawn,
+    e.g. its grid's cells. inputs: number of inputs that alternated in the samples; None for one.
     throttled_ms: samples set aside because the device was throttled while they were taken.
     remarks: unusual features of the samples. stopped: why sampling stopped. clocks_sm_mhz: lowest
     and highest clock read between samples. steps: simulation steps per launch; times are per step.

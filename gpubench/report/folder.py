@@ -34,7 +34,7 @@ def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
         for name in files:
             if name not in own and (out / name).exists():
                 raise _foreign(out / name)
-        _list(out, {*own, *files})  # first: after a kill, the manifest still covers all files
+        _list(out, {*own, *files})  # first, so that after a kill it covers all files
         for name, content in files.items():
             write_whole(out / name, content)
         for name in own - files.keys():

@@ -28,7 +28,7 @@ _NO_WINNER = ("inconclusive", "only one measured")
 
 
 class Choice(NamedTuple):
-    """A recommendation (`take`), and how often (`risk`) and where it is known to be slower."""
+    """A recommendation, how often it is known to be slower (`risk`), and where (`slower_at`)."""
 
     take: str
     risk: str

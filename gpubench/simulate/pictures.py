@@ -30,8 +30,8 @@ def require_possible(renderer: str) -> None:
 def choose(snapshot: Snapshot, say: Callable[[str], None]) -> str:
     """Return the default renderer for the frames of a run.
 
-    Colours by speed are drawn in perspective or, if that is impossible, as a slab; then `say` is
-    called with the reason. Species must be visible inside the box, which only a slab shows.
+    Particles coloured by speed are drawn in perspective; if that is impossible, as a slab, and
+    `say` gets the reason. Species are always drawn as a slab, which shows the inside of the box.
     """
     if snapshot.colour_by == "species":
         return slab.NAME

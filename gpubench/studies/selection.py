@@ -11,7 +11,7 @@ class Selection:
     """The user's selection from a study; None for the study's own values.
 
     quick: whether to use the study's small sizes.
-    algorithms, sweeps: names of the only ones to measure.
+    algorithms, sweeps: measure only those with these names.
     particles (records, pairs), per_cell, moved, kept: values along these axes.
     inputs: the number of alternating inputs; simulations always have one.
     parameters: values for all algorithms that have a parameter of that name.

@@ -15,7 +15,7 @@ class CellHash:
     """Hashes the cell of each position (silva2012, Algorithm 1).
 
     constants: compile-time constants of kernels/in_cells.cu. origin: the cell hashed as (0, 0, 0);
-    with `table.limits`, that is the lowest cell along each axis instead.
+    with `table.limits`, the lowest cell along each axis.
     """
 
     def __init__(

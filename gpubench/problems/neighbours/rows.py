@@ -1,6 +1,6 @@
 """Neighbour lists as rows: checks of shape and range, and hashes of rows.
 
-Lists are long, and rows unordered. To compare lists without sorting, each particle has a random
+Lists are long, and rows are unordered. For comparison without sorting, each particle has a random
 64-bit weight, summed over a row modulo 2^64: the sum does not depend on the order, and different
 rows have equal sums with a probability of at most 2^-63.
 """
