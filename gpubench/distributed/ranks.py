@@ -197,10 +197,11 @@ def _share_token(local: Comm) -> int:
     if local.rank == 0:
         os.write(own[1], b".")
     process, descriptor = local.bcast((os.getpid(), own[0]))
-    try:
-        return os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:  # the system hides it: then each rank speaks
-        return -1
+    token = -1
+    with suppress(OSError):  # if the system hides it, each rank speaks
+        token = os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDONLY | os.O_NONBLOCK)
+    local.barrier()  # rank 0 must not end, and take the pipe with it, before all have opened it
+    return token
 
 
 def _speaks_first(ranks: Ranks) -> bool:

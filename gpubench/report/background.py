@@ -83,7 +83,8 @@ def coverage_page(machines: Sequence[Machine]) -> Page:
     for machine in machines:
         tests, name = coverage(machine.runs), machine.device.name
         for known, own in grouped(tests, lambda test: test.before.is_known).items():
-            inside = f"{sum(test.is_inside for test in own):,} of {len(own):,} times"
+            hits = sum(test.is_inside for test in own)
+            inside = f"{hits:,} of {len(own):,} times ({formats.percent(hits / len(own))})"
             told.append(f"{name}, spread between runs {'' if known else 'not '}known: {inside}")
         if tests:
             table, measured = _coverage(tests), machine.environments

@@ -302,7 +302,7 @@ def test_no_race_and_no_access_out_of_bounds(
 ) -> None:
     outcome = under_oclgrind(CHECK, name, form)
     problems = json.loads(outcome.printed)
-    assert len(problems) >= 4
+    assert len(problems) >= 3  # two samples, of which the first is launched twice
     assert [problem for problem in problems if problem] == []
     assert outcome.log == ""
 
