@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -89,16 +89,14 @@ def gist(run: StudyRun) -> str:
     """Recommend a subject for each kind of answer and workload, with risk; list wrong answers."""
     if not (groups := _races(run)):
         return told({}, "Nothing was timed, so there is nothing to compare.", wrong(run))
-    kinds, workloads = ({*each} for each in zip(*groups, strict=True))
     every = {c.subject.algorithm for races in groups.values() for race in races for c in race}
     parts = {}
-    for (group, workload), races in groups.items():
+    for key, races in groups.items():
         if not (compared := [race for race in races if len(race) > 1]):
             continue
-        kind = words_of(group, kinds) if len(kinds) > 1 else ""
-        where = ", ".join(filter(None, (kind, workload if len(workloads) > 1 else "")))
+        where = _words_of(key, groups)
         named = {c.subject.algorithm for race in compared for c in race}
-        is_alone = len(kinds) == 1 == len(named) < len(every)
+        is_alone = len({group for group, _ in groups}) == 1 == len(named) < len(every)
         where += f" (only {named.pop()} was measured)" if is_alone else ""
         parts[where] = _usual(compared)
     none = "" if parts else "Only one choice was measured for each kind of answer."
@@ -136,6 +134,13 @@ def _races(run: StudyRun) -> dict[tuple[EqualWork, str], list[Race]]:
     return races
 
 
+def _words_of(key: tuple[EqualWork, str], keys: Iterable[tuple[EqualWork, str]]) -> str:
+    """Write a kind of answer and a workload, each only if `keys` have several."""
+    kinds, workloads = ({*each} for each in zip(*keys, strict=True))
+    kind = words_of(key[0], kinds) if len(kinds) > 1 else ""
+    return ", ".join(filter(None, (kind, key[1] if len(workloads) > 1 else "")))
+
+
 def wrong(run: StudyRun) -> str:
     """Name subjects with wrong answers, the inputs, and the first error; "" if there are none."""
     bad = [cell for cell in run.cells.values() if cell.status == "wrong"]
@@ -150,27 +155,21 @@ def wrong(run: StudyRun) -> str:
 
 
 def wins(run: StudyRun) -> list[str]:
-    """Count the inputs on which each subject is fastest, for each kind of answer."""
-    found: dict[EqualWork, Counter[str]] = {}
-    for (group, _), races in _races(run).items():
+    """Count the inputs on which each subject is fastest, for each kind of answer and workload."""
+    groups, said = _races(run), []
+    for key, races in groups.items():
+        won = Counter[str]()
         for race in races:
             tied = [run.labels[cell.subject] for cell in race if cell.device_is_first]
-            name = tied[0] if len(tied) == 1 else _NO_WINNER[len(race) == 1]
-            found.setdefault(group, Counter())[name] += 1
-    return [f"Fastest {run.clock} of {_said(found)}."] if found else []
-
-
-def _said(wins: Mapping[EqualWork, Counter[str]]) -> str:
-    said = []
-    for group, own in wins.items():
-        answer = f"{words_of(group, wins)}, " if len(wins) > 1 else ""
-        winners = Counter({name: n for name, n in own.items() if name not in _NO_WINNER})
-        told = dict(winners.most_common(_MOST_NAMED))
-        told["others"] = winners.total() - sum(told.values())
-        told |= {name: own[name] for name in _NO_WINNER}
-        cases = ", ".join(f"{name} in {count}" for name, count in told.items() if count)
-        said.append(f"{answer}{own.total()} cases: {cases}")
-    return "; of ".join(said)
+            won[tied[0] if len(tied) == 1 else _NO_WINNER[len(race) == 1]] += 1
+        winners = Counter({name: n for name, n in won.items() if name not in _NO_WINNER})
+        shown = dict(winners.most_common(_MOST_NAMED))
+        shown["others"] = winners.total() - sum(shown.values())
+        shown |= {name: won[name] for name in _NO_WINNER}
+        cases = ", ".join(f"{name} in {count}" for name, count in shown.items() if count)
+        where = _words_of(key, groups)
+        said.append(f"{where}{', ' if where else ''}{len(races)} cases: {cases}")
+    return [f"Fastest {run.clock} of {'; of '.join(said)}."] if said else []
 
 
 def overtakings(run: StudyRun, axes: Collection[str] = AXES) -> Table:
