@@ -111,6 +111,9 @@ class SearchBox:
         return packed
 
 
+OPEN = SearchBox((0.0,) * 3, (0.0,) * 3, (False,) * 3)  # all axes are measured
+
+
 def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) -> SearchBox | None:
     """Return the box that a user describes; None for open space.
 
@@ -152,6 +155,29 @@ def fits(box: SearchBox, low: NDArray[np.float64], high: NDArray[np.float64], re
     corner, size = np.asarray(box.low), np.asarray(box.size)
     inside = (low >= corner) & (high <= corner + size)
     return bool((inside & (size <= 1.25 * (high - low) + 2 * reach)).all())
+
+
+def measured(
+    known: SearchBox,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    reach: float,
+    last: SearchBox | None,
+) -> SearchBox:
+    """Return a box with the known edges, that holds the points from `low` to `high` along others.
+
+    last: the box of the last search, which is returned if it fits. Raises UserError for a position
+    that is not finite.
+    """
+    edges, corner = np.array(known.size), np.array(known.low)
+    low, high = np.where(edges, corner, low), np.where(edges, corner + edges, high)
+    if not np.isfinite((low, high)).all():
+        raise UserError("a position is not finite")
+    if last is not None and fits(last, low, high, reach):
+        return last
+    around = box_around(low, high, reach)
+    (a, b, c), (x, y, z) = np.where(edges, (corner, edges), (around.low, around.size)).tolist()
+    return SearchBox((a, b, c), (x, y, z), known.periodic)
 
 
 def shown(value: Any) -> str:

@@ -90,16 +90,14 @@ class Cell:
         """The edges of the brick in which each particle has one image; 0 along open axes."""
         return np.diagonal(self.turned[1])
 
-    def region(self, reach: float, around: SearchBox | None = None) -> SearchBox:
+    def region(self, reach: float) -> SearchBox:
         """Return the box of the particles and their images within `reach` of the brick.
 
-        around: a box of the particles in the frame, for the axes that are open.
+        Open axes have no edges.
         """
         margin = reach + SLACK * max(self.edges + 2 * reach)
         start, size = np.full(3, -margin), self.edges + 2 * margin
-        if around is not None:
-            start, size = np.where(self.edges, (start, size), (around.low, around.size))
-        (a, b, c), (x, y, z) = start.tolist(), size.tolist()
+        (a, b, c), (x, y, z) = np.where(self.edges, (start, size), 0.0).tolist()
         return SearchBox((a, b, c), (x, y, z), (False, False, False))
 
     def images(self, particles: int, region: SearchBox) -> int:
@@ -145,9 +143,7 @@ def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cel
     Raises UserError for anything else.
     """
     without_gradient("box", box)
-    matrix: NDArray[Any] = np.zeros(
-        0
-    )  # whatever is no matrix is left to `box_of`, which says what it takes
+    matrix: NDArray[Any] = np.zeros(0)  # `box_of` refuses, in its words, what is no matrix
     with suppress(TypeError, ValueError):
         if (given := np.asarray(box)).dtype.kind in "iuf":
             matrix = given.astype(np.float64)
@@ -165,8 +161,10 @@ def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cel
     if not repeats.any() and not bound.any():
         return None
     corner: Triple = three("low", low, float, "three finite coordinates")
-    is_long = np.diagonal(matrix)[repeats] * (1 + ROUNDING) >= 3 * reach
-    if is_orthogonal and is_long.all():
+    edges_along = np.diagonal(matrix)[repeats].tolist()
+    # As `SearchBox.grid` has it, to the last bit.
+    is_long = all(edge / reach * (1 + ROUNDING) >= 3 for edge in edges_along)
+    if is_orthogonal and is_long:
         x, y, z = np.diagonal(matrix).tolist()
         return SearchBox(corner, (x, y, z), tuple(repeats.tolist()))
     return _cell(np.where(repeats[:, None], matrix, 0.0), corner, np.where(bound > 0, bound, -1.0))
@@ -205,7 +203,7 @@ def _reduced(vectors: NDArray[np.float64]) -> NDArray[np.int64]:
         lengths = np.linalg.norm(whole @ scaled, axis=1)
         whole = whole[np.argsort(lengths, kind="stable")]
         if min(lengths) <= FLAT or np.abs(whole).max() > 4 * MOST_TILT:
-            return whole  # which `cell_of` refuses
+            return whole  # which `_cell` refuses
         for k in range(1, len(whole)):
             shorter, own = (whole[:k] @ scaled), whole[k] @ scaled
             near = np.rint(np.linalg.lstsq(shorter.T, own, rcond=None)[0])

@@ -11,8 +11,8 @@ from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays
-from gpubench.neighbours.box import SearchBox, box_around, fits
-from gpubench.neighbours.cell import Cell
+from gpubench.neighbours.box import SearchBox, measured
+from gpubench.neighbours.cell import Cell, step_of
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import BLOCK, PairKernels, Plan, ResultArrays, raise_unsound
 from gpubench.primitives.scan import ExclusiveScan
@@ -38,7 +38,8 @@ class CellPlan(PairKernels):
         skin: float,
         half: bool,
     ) -> None:
-        super().__init__(device, positions, cell.region(cutoff + skin), cell)
+        self._known = cell.region(cutoff + skin)
+        super().__init__(device, positions, self._known, cell)
         self._method, self._cutoff, self._skin, self._half = method, cutoff, skin, half
         self._own, n = cell, self.particles
         (self._measure, self._wrap, self._count_images, self._count_pairs), (
@@ -105,8 +106,8 @@ class CellPlan(PairKernels):
 
     def _region(self, positions: Any) -> SearchBox:
         """Return the box of all particles and images; measured along open axes."""
-        if len(self._own.repeats) == 3:
-            return self.box
+        if self._known.is_bounded:
+            return self._known
         ends = self._device.empty((THREADS, 2, 3), "float64")
         self._measure(
             self._device.blocks(THREADS, BLOCK), BLOCK, given=positions, frame=self._frame,
@@ -115,15 +116,9 @@ class CellPlan(PairKernels):
         each = self._device.download(ends)
         low, high = each[:, 0].min(axis=0), each[:, 1].max(axis=0)
         low, high = np.where(low > high, 0.0, (low, high))  # no particles
-        if not np.isfinite((low, high)).all():
-            raise UserError("a position is not finite")
-        reach, is_open = self._cutoff + self._skin, self._own.edges == 0
-        corner, size = np.array(self.box.low), np.array(self.box.size)
-        low, high = np.where(is_open, (low, high), (corner, corner + size))
-        if self._inner is not None and fits(self.box, low, high, reach):
-            return self.box
-        around = box_around(low, high, reach)
-        region = self._own.region(reach, around)
+        last = None if self._inner is None else self.box
+        high = high + step_of(self.box)  # the last step of the box may not be whole
+        region = measured(self._known, low, high, self._cutoff + self._skin, last)
         if why := region.why_coarse(self._cutoff, self._skin):
             raise UserError(why)
         return region
@@ -191,7 +186,7 @@ class CellPlan(PairKernels):
         device.copy(self._moves, rows.moves)
         return pairs
 
-    def count_only(self, arrays: Arrays, positions: Any, counts: Any) -> None:
+    def count_only(self, positions: Any, counts: Any) -> None:
         """Count the pairs of the particles last placed, indexed by particle."""
         assert self._inner is not None
         n, device = self.particles, self._device
@@ -199,5 +194,5 @@ class CellPlan(PairKernels):
             self.search(device, positions, ResultArrays(counts, device.empty(n + 1, "int64"), None))
             return
         found = device.empty(n + self._room, "int32")
-        self._inner.count_only(arrays, self._placed, found)
+        self._inner.count_only(self._placed, found)
         self._write_counts(self._blocks, BLOCK, found=found, rows=n, counts=counts)

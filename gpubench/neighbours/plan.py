@@ -136,7 +136,7 @@ class Plan(PairKernels):
     def _queue(self, name: str, *arrays: Any) -> None:
         (self._replays.get(name) or getattr(self, name))(*arrays)
 
-    def count_only(self, arrays: Arrays, positions: Any, counts: Any) -> None:
+    def count_only(self, positions: Any, counts: Any) -> None:
         """Queue the cell build and the neighbour counts, indexed by particle."""
         if self._counting is None:
             self._counting = self._query_of(lists=False)  # writes no marks for a later fill

@@ -13,7 +13,7 @@ import numpy as np
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
-from gpubench.neighbours.box import SearchBox, box_around, box_of, fits, shown, without_gradient
+from gpubench.neighbours.box import OPEN, SearchBox, box_of, measured, shown, without_gradient
 from gpubench.neighbours.cell import Cell, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
@@ -101,24 +101,20 @@ class NeighbourList(Fixed):
 
     def _require_plain(self, capacity: Any, order: Order) -> None:
         """Raise UserError for an option that a search in this space does not have."""
+        if isinstance(self._given, Cell) and (capacity is not None or order == "cells"):
+            option = "capacity" if order == "input" else "order='cells'"
+            raise UserError(
+                f"{option} is not for a cell that is tilted, or shorter than three times the cutoff"
+                " and skin: leave it out"
+            )
         if capacity is not None and self._searched() is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
-        if isinstance(self._given, Cell):
-            why = (
-                "is not for a cell that is tilted, or shorter than three times the cutoff and skin"
-            )
-            if capacity is not None or order == "cells":
-                option = "capacity" if order == "input" else "order='cells'"
-                raise UserError(f"{option} {why}: leave it out")
 
     def _searched(self) -> SearchBox | None:
         """Return the box of every search; None if it depends on the positions."""
-        match self._given:
-            case Cell() as cell if len(cell.repeats) == 3:
-                return cell.region(self.reach)
-            case SearchBox(is_bounded=True) as box:
-                return box
-        return None
+        given = self._given
+        box = given.region(self.reach) if isinstance(given, Cell) else given
+        return box if box is not None and box.is_bounded else None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_plan": None, "_last": None}  # both hold device memory
@@ -148,7 +144,7 @@ class NeighbourList(Fixed):
             n = self._noted(taken)
             counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
             plan = self._plan_for(arrays, taken)
-            plan.count_only(arrays, taken, counts)
+            plan.count_only(taken, counts)
             if self._capacity is None:
                 plan.require_sound()
             return out if out is not None and arrays.gives_once else arrays.give(counts)
@@ -249,20 +245,8 @@ class NeighbourList(Fixed):
         if given is not None and given.is_bounded:
             return given
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
-        if given is not None:  # axes without an edge are measured
-            edges, corner = np.array(given.size), np.array(given.low)
-            low, high = np.where(edges, corner, low), np.where(edges, corner + edges, high)
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            raise UserError("a position is not finite")
-        if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):
-            return self._plan[1].box
-        around = box_around(low, high, self.reach)
-        if given is not None:
-            (a, b, c), (x, y, z) = (
-                np.where(edges, known, found).tolist()
-                for known, found in ((corner, around.low), (edges, around.size))
-            )
-            around = SearchBox((a, b, c), (x, y, z), given.periodic)
+        last = None if self._plan is None else self._plan[1].box
+        around = measured(given or OPEN, low, high, self.reach, last)
         if why := around.why_coarse(self.cutoff, self.skin):
             raise UserError(f"{why}; or with this box given, which is warned of")
         return around

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import pickle
+from typing import Any
 
 import needs
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from gpubench import NeighbourList
 from gpubench.base.errors import UserError
+from gpubench.neighbours.cell import step_of
 
 TILTED = np.array([(3.0, 0.0, 0.0), (1.2, 2.8, 0.0), (-0.9, 0.7, 2.5)])
 NEIGHBOURS = (0.3, 5.0, 40.0)  # mean number, about
@@ -301,3 +303,32 @@ def test_shifts_of_far_particles_are_exact():
     assert shift[0, 1] == -far and shift[1, 2] == 2 * far and shift[2, 1] == -2 * far
     with pytest.raises(UserError, match="over 2\\^29 edges"):  # the limit with images
         NeighbourList(2.0, (4, 4, 4), True)(x)
+
+
+@pytest.mark.parametrize("seed", [1, 4, 5])
+@pytest.mark.parametrize("below", [0.0, 0.25])
+def test_a_kept_box_holds_a_particle_at_its_top(seed: int, below: float) -> None:
+    """The measured edge of an open axis is no whole number of coordinate steps."""
+    positions = np.random.default_rng(seed).random((200, 3)) * (3, 3, 7.3)
+    search = NeighbourList(1.2, [(3, 0, 0), (1.2, 2.8, 0), (0, 0, 0)], True)
+    search(positions)
+    assert search._plan is not None
+    box = search._plan[1].box
+    positions[5, 2] = box.low[2] + box.size[2] - below * step_of(box)
+    assert search(positions).counts.shape == (200,)
+
+
+def test_an_edge_of_three_cutoffs_but_for_rounding_is_searched() -> None:
+    """The two that ask whether a box holds three cutoffs round alike."""
+    edges = (4.332759461510284,) * 3
+    positions = np.random.default_rng(0).random((50, 3)) * edges
+    assert len(NeighbourList(1.4442534981735462, edges, True)(positions)) > 0
+
+
+@pytest.mark.parametrize(
+    ("box", "periodic"),
+    [((4, 3, 5), (False, True, False)), ([(5, 0, 0), (1, 5, 0), (0, 0, 0)], True)],
+)
+def test_a_capacity_is_refused_for_the_cell_itself(box: Any, periodic: Any) -> None:
+    with pytest.raises(UserError, match="capacity is not for a cell that is tilted, or shorter"):
+        NeighbourList(2.0, box, periodic, capacity=9)
