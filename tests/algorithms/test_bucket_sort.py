@@ -79,6 +79,7 @@ def test_the_arrays_of_figure_1_after_each_round(device: Device) -> None:
     assert [sorted(one) for one in lists] == [[0, 4], [5], [1, 3], [2, 6, 7]]
 
 
+@pytest.mark.long
 def test_the_suite_re_sorts_in_parts_and_in_one(opencl_device: Device, monkeypatch: Any) -> None:
     """With the defaults no case moves enough particles for a second part."""
     ran = []

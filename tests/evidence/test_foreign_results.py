@@ -207,7 +207,12 @@ def told_in(name: str) -> dict[str, Any]:
     return min(studies, key=lambda document: len(document["records"]))
 
 
-@pytest.mark.parametrize("name", ["rounds", "steps_done", "moved_share", "longest_cycle", "tail"])
+OTHER_NUMBERS = ("steps_done", "moved_share", "longest_cycle", "tail")
+
+
+@pytest.mark.parametrize(
+    "name", ["rounds", *(pytest.param(n, marks=pytest.mark.long) for n in OTHER_NUMBERS)]
+)
 def test_what_is_reported_as_no_number_is_shown_as_it_is(tmp_path: Path, name: str) -> None:
     document = told_in(name)
     telling = [r["outcome"] for r in document["records"] if name in r["outcome"]]

@@ -208,7 +208,10 @@ def in_xyz(frames, more):
         ("--box 6.000001,6,9 --low 0,0,-1",
          "box=(6.000001, 6.0, 9.0), periodic=(True, True, False), low=(0.0, 0.0, -1.0)"),
         ("--periodic none", None),
-        ("--periodic none --box 7,7,7", "box=(7.0, 7.0, 7.0), periodic=False"),
+        pytest.param(
+            "--periodic none --box 7,7,7", "box=(7.0, 7.0, 7.0), periodic=False",
+            marks=pytest.mark.long,
+        ),
     ],
 )  # fmt: skip
 def test_the_box_is_that_of_the_file_where_none_is_given(

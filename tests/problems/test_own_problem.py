@@ -29,7 +29,10 @@ def invoke(*words: object) -> str:
 STUDY = [EXAMPLE / "sums.toml", "--quick", "--device", "opencl:intel"]
 
 
-@pytest.mark.parametrize("later", [[], ADD], ids=["without it", "with it"])
+@pytest.mark.parametrize(
+    "later",
+    [pytest.param([], id="without it"), pytest.param(ADD, id="with it", marks=pytest.mark.long)],
+)
 def test_a_problem_outside_is_checked_measured_shown_reported_and_compared(tmp_path, later):
     with nothing_added(tmp_path, EXAMPLE):
         assert "scan-sum" in invoke(*ADD, "list")

@@ -295,10 +295,16 @@ def test_the_documents_are_short():
     assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) <= 2_000
 
 
-def test_the_readme_counts_what_its_map_shows():
+@pytest.fixture(scope="module")
+def regimes():
+    """The maps of the card that the README shows."""
     [machine] = machines(load_results([ROOT / "results/measured/nvidia-h100-80gb-hbm3"]))
     [run] = [run for run in machine.studies if run.study.name == "regimes"]
-    tiles = maps.figure(Searches(run), "count", "readme").spec["datasets"]["tiles"]
+    return Searches(run)
+
+
+def test_the_readme_counts_what_its_map_shows(regimes):
+    tiles = maps.figure(regimes, "count", "readme").spec["datasets"]["tiles"]
     shown = [tile for tile in tiles if tile["p"] == 0]  # uniform, in random order
     won = sum("open" not in tile and tile["n"] == "search-counting-sort" for tile in shown)
     unclear = [tile["n"] for tile in shown if "open" in tile]
@@ -309,10 +315,8 @@ def test_the_readme_counts_what_its_map_shows():
     ) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_readme_counts_the_comparisons_of_the_report():
-    [machine] = machines(load_results([ROOT / "results/measured/nvidia-h100-80gb-hbm3"]))
-    [run] = [run for run in machine.studies if run.study.name == "regimes"]
-    said = search_pages.libraries_verdict(Searches(run))
+def test_the_readme_counts_the_comparisons_of_the_report(regimes):
+    said = search_pages.libraries_verdict(regimes)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     counts = re.search(r"in (\d+ of \d+) comparisons, .* in (\d+ of \d+), \d+ inconclusive", text)
     assert counts and all(each in said for each in counts.groups())

@@ -38,6 +38,7 @@ def with_graphs(intel: Device, monkeypatch: pytest.MonkeyPatch) -> Device:
     return intel
 
 
+@pytest.mark.long
 def test_the_study_again_is_checked_in_both_modes(with_graphs: Device, tmp_path: Path) -> None:
     """Searches, sorts of keys and steps of simulations: a step has no answer to look at."""
     study = load_study("again")

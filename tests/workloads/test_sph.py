@@ -113,6 +113,7 @@ def test_a_column_outside_its_world_is_refused(device, away):
         unbounded(device, away=away)
 
 
+@pytest.mark.long
 def test_without_epsilon_walls_push_as_they_did_before_it(opencl_device, monkeypatch, tmp_path):
     """To the bit, as without the parameter in the kernel."""
     kernels = shutil.copytree(paths.kernel_folder(), tmp_path / "kernels")
@@ -258,6 +259,7 @@ def test_the_longest_step_is_the_last_before_one_that_is_not_stable(opencl_devic
     assert at_rest(opencl_device).longest_step() == 0
 
 
+@pytest.mark.long
 def test_a_stable_step_gives_a_column_no_energy(opencl_device, monkeypatch):
     """Explicit Euler gives it some: soon where epsilon lets the walls' force begin with a jump."""
     found = {}
