@@ -314,8 +314,8 @@ def _bars(chart: BarChart) -> dict[str, Any]:
     hues = [colour(index) for index in range(len(used))]
     pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
     room = alt.ExprRef(f"min({_BAR_LABEL}, 0.45 * (containerSize()[0] || {_DRAWN_WIDTH}))")
-    look = {"type": "log", "padding": _PADDING} if chart.are_ratios else {}
-    lines = {"labelExpr": "split(datum.label, ': ')"} if chart.are_ratios else {}
+    look: dict[str, Any] = {"type": "log", "padding": _PADDING} if chart.are_ratios else {}
+    lines: dict[str, Any] = {"labelExpr": "split(datum.label, ': ')"} if chart.are_ratios else {}
     bars = (
         alt.Chart(alt.NamedData("rows"))
         .transform_filter("datum.p == panel")
