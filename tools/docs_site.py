@@ -120,19 +120,18 @@ def told(measured: list[Machine], card: str) -> str:
     Claims that are owed on it have those of the first other card that has a verdict.
     """
     known = claims.studies()
-    by_card = {machine.device.name: claims.judge(machine, known) for machine in measured}
-    if card not in by_card:
+    judged = [(machine.device.name, claims.judge(machine, known)) for machine in measured]
+    own = next((found for name, found in judged if name == card), None)
+    if own is None:
         raise ValueError(f"no results of {card} ship")
-    own = by_card.pop(card)
+    others = [each for each in judged if each[1] is not own]
     lines = [f"**{claims.summary(own)}**"]
     paper = ""
     for index, each in enumerate(own):
         if each.paper != paper:
             paper = each.paper
             lines.append(f"## {paper}")
-        others = ((name, found[index]) for name, found in by_card.items())
-        decided = (other for other in others if other[1].verdict.word != OWED)
-        elsewhere = next(decided, None) if each.verdict.word == OWED else None
+        elsewhere = claims.elsewhere(index, others) if each.verdict.word == OWED else None
         lines += [
             f"### {escaped(each.claim.says)}",
             f"{escaped(each.claim.where)}; published: {escaped(each.claim.published)}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,8 @@ _COLUMNS = (
 _NOTES = (
     "A test is the ratio of two measurements in one mode (graph: device time; warm: launched from"
     " Python), or one value, with its 95 % interval; counts and shares of a step have none. It is"
-    " inconclusive if its bound, mostly 1, lies in the interval. ᵒ: older code than this version.",
+    " true above 1, or within the bounds beside it, which are ours; inconclusive if a bound lies in"
+    " the interval. ᵒ: older code than this version.",
     "Verdict: on the paper's own variant. True or false if all its tests agree, only if some are"
     " true and others false; otherwise owed if one has no record, or inconclusive if one is.",
 )
@@ -55,12 +57,21 @@ class Tested(NamedTuple):
         """What the test says."""
         return self.test.outcome(self.value)
 
+    @property
+    def bounds(self) -> str:
+        """The bounds that decide it, "; above 24"; empty for the usual one, above 1."""
+        above, below = map(formats.plain, (self.test.above, self.test.below))
+        if math.isinf(self.test.below):
+            return f"; above {above}" if self.test.above != 1 else ""
+        return f"; below {below}" if math.isinf(self.test.above) else f"; bounds {above} to {below}"
+
     def __str__(self) -> str:
         if self.value is None:
-            return f"{self.test.when}: {OWED}"
+            return f"{self.test.when}{self.bounds}: {OWED}"
         told, low, high = map(formats.significant, self.value)
         interval = f" ({low} to {high})" if low != high else ""
-        return f"{self.test.when}: {told}{self.test.unit}{interval}{self.how}: {self.outcome}"
+        how = f"{interval}{self.how}{self.bounds}"
+        return f"{self.test.when}: {told}{self.test.unit}{how}: {self.outcome}"
 
 
 class Judged(NamedTuple):
@@ -86,6 +97,9 @@ class Judged(NamedTuple):
         return re.sub(r"(?<=\D)(?=\d)", " ", name, count=1).capitalize()
 
 
+Device = tuple[str, Sequence[Judged]]  # its name, and all claims judged by its records
+
+
 def studies() -> list[Study]:
     """Return the shipped studies that test claims, by paper."""
     found = [study for name in registry.studies() if (study := load_study(name)).claims]
@@ -104,18 +118,16 @@ def judge(machine: Machine, of: Sequence[Study]) -> list[Judged]:
 
 def _tested(test: ClaimTest, study: Study, runs: Mapping[str, StudyRun]) -> Tested:
     rows = [_row(cell, runs.get(cell.study or study.name)) for cell in test.cells]
-    known = [row for row in rows if row is not None]
-    mode = next((mode for mode in MODES if all(row.is_timed(mode) for row in known)), "")
-    if len(known) < len(rows) or not mode:
-        return Tested(test)
-    pairs = [(cell, row.modes[mode]) for cell, row in zip(test.cells, known, strict=True)]
-    values = [found for cell, row in pairs if (found := _value(cell, row)) is not None]
-    if len(values) < len(rows) or (test.over and not values[1].median):
-        return Tested(test)
-    is_timed = any(cell.is_timed for cell in test.cells)
-    old = "ᵒ" if any(row.is_old for _, row in pairs) else ""
-    ratio = values[0].over(values[1]) if test.over else Ratio(*values[0])
-    return Tested(test, ratio, (_MODES[mode] if is_timed else "") + old)
+    for mode in MODES:  # the first in which all cells have the value asked for
+        timed = [row.modes[mode] for row in rows if row is not None and row.is_timed(mode)]
+        pairs = zip(test.cells, timed, strict=True) if len(timed) == len(rows) else ()
+        values = [found for cell, row in pairs if (found := _value(cell, row)) is not None]
+        if len(values) == len(rows) and (test.over is None or values[1].median):
+            how = _MODES[mode] if any(cell.is_timed for cell in test.cells) else ""
+            old = "ᵒ" if any(row.is_old for row in timed) else ""
+            ratio = values[0].over(values[1]) if test.over else Ratio(*values[0])
+            return Tested(test, ratio, how + old)
+    return Tested(test)
 
 
 def _row(cell: ClaimedValue, run: StudyRun | None) -> MeasurementRow | None:
@@ -141,19 +153,24 @@ def _value(cell: ClaimedValue, row: MeasurementRow) -> Timed | None:
     return Timed(*(each / per for each in found)) if found and per else None
 
 
+def elsewhere(index: int, others: Sequence[Device]) -> tuple[str, Judged] | None:
+    """Return the first device with a verdict on a claim, by its index, and that claim there."""
+    there = ((name, judged[index]) for name, judged in others)
+    return next((each for each in there if each[1].verdict.word != OWED), None)
+
+
 def table(
     judged: Sequence[Judged],
     stems: Mapping[str, str],
     title: str = TITLE,
-    others: Sequence[tuple[str, Sequence[Judged]]] = (),
+    others: Sequence[Device] = (),
 ) -> Table:
     """Return a row for each claim, owed ones last. others: the claims judged on other devices."""
     rows = []
     for index, each in enumerate(judged):
         own, today = ("\n".join(map(str, each.of(which))) for which in (False, True))
-        verdicts = ((name, there[index].verdict) for name, there in others)
-        known = (f"on {name}: {found}" for name, found in verdicts if found.word != OWED)
-        there = next(known, "") if each.verdict.word == OWED else ""
+        found = elsewhere(index, others) if each.verdict.word == OWED else None
+        there = f"on {found[0]}: {found[1].verdict}" if found else ""
         items = [words(each.claim.says), words(each.claim.published), words(own)]
         items += [words(today or formats.DASH)]
         items += [Item(str(each.verdict), "words", there, strong=True)]

@@ -113,9 +113,13 @@ def build(
         studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
     parts = claims.sections(machines, stems)
     claimed = [replace(part, measured=m.environments) for m, part in parts]
-    made = [simulations.page(simulated), checks.page(checked)]
-    made.insert(0, Page(claims.STEM, claims.TITLE, claims.LEAD, claimed))
-    made += [background.calibration_page(calibrated), background.coverage_page(machines)]
+    made = [
+        Page(claims.STEM, claims.TITLE, claims.LEAD, claimed),
+        simulations.page(simulated),
+        checks.page(checked),
+        background.calibration_page(calibrated),
+        background.coverage_page(machines),
+    ]
     others = [page for page in made if page.sections]
     leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
     table = Table("Beside the studies", ["Page", "What is found there"], leading)

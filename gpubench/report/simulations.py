@@ -11,7 +11,7 @@ from gpubench.physics.observables import observed
 from gpubench.report import formats
 from gpubench.report.machines import when
 from gpubench.report.pages import Page, Photo, Section, Table, number
-from gpubench.simulate.accounts import Account, load
+from gpubench.simulate.accounts import Account, counted_ms, load
 
 _PANEL = "panel.png"
 _SPEED = (
@@ -76,7 +76,7 @@ def _sentences(told: Account) -> list[str]:
             f"{median} million particle-steps per second (95 % interval of the median: {low} to"
             f" {high}), {when([told.environment])}."
         )
-    if times := told.counted_ms:
+    if times := counted_ms(told.blocks):
         first, last = map(formats.significant, (times[0], times[-1]))
         said.append(f"A step took {first} ms at first and {last} ms at the end of this run.")
     return said

@@ -314,28 +314,28 @@ def _bars(chart: BarChart) -> dict[str, Any]:
     hues = [colour(index) for index in range(len(used))]
     pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
     room = alt.ExprRef(f"min({_BAR_LABEL}, 0.45 * (containerSize()[0] || {_DRAWN_WIDTH}))")
+    look: dict[str, Any] = {"type": "log", "padding": _PADDING} if chart.are_ratios else {}
+    lines: dict[str, Any] = {"labelExpr": "split(datum.label, ': ')"} if chart.are_ratios else {}
     bars = (
         alt.Chart(alt.NamedData("rows"))
         .transform_filter("datum.p == panel")
         .mark_bar(clip=True)
         .encode(
-            y=alt.Y("n:N", sort=None).axis(title=None, labelLimit=room, grid=False),
+            y=alt.Y("n:N", sort=None).axis(title=None, labelLimit=room, grid=False, **lines),
             x=alt.X("v:Q", title=chart.label)
             .axis(grid=True, tickCount=8, titleAnchor="end")
-            .scale(nice=False),
+            .scale(nice=False, **look),
             order="i:O",
             color=alt.Color("k:N").scale(domain=used, range=hues).legend(legend(used, _BAR_LABEL)),
             opacity=faded(0.15),
             tooltip=[
                 alt.Tooltip("n:N", title=" "),
-                alt.Tooltip("k:N", title="phase"),
+                alt.Tooltip("k:N", title="speed-up" if chart.are_ratios else "phase"),
                 alt.Tooltip("v:Q", title=chart.label, format=",.3~g"),
             ],
         )
         .add_params(pick)
     )
     if chart.are_ratios:
-        ratio = alt.X("v:Q", title=chart.label).axis(grid=True, tickCount=8, titleAnchor="end")
-        ratio = ratio.scale(type="log", nice=False, padding=_PADDING)
-        bars = bars.encode(x=ratio, x2=alt.X2Datum(1), yOffset=alt.YOffset("k:N", sort=used))
+        bars = bars.encode(x2=alt.X2Datum(1), yOffset=alt.YOffset("k:N", sort=used))
     return finished([bars], list(chart.panels), {"rows": rows}, {"step": _BAR})

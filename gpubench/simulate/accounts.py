@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,8 +17,8 @@ from gpubench.evidence.declared import legacy
 WARM_UP_BLOCKS = 2  # the first blocks, which also compile; not counted if others follow
 
 
-class Block(Struct):
-    """Steps that were timed together."""
+class Block(Struct, frozen=True):
+    """Steps that were queued together, and their total device time."""
 
     steps: Count
     elapsed_ms: Ms
@@ -50,6 +51,10 @@ class Account(Struct):
     figure: Line = ""
 
     def __post_init__(self) -> None:
+        for index, each in enumerate(self.observations):
+            time = each.get("time")
+            if time is None or time < 0:
+                raise ValueError(f"Expected a time - at `$.observations[{index}].time`")
         for name, value in self.given.items():
             if isinstance(value, float) and value.is_integer():
                 self.given[name] = int(value)
@@ -65,12 +70,6 @@ class Account(Struct):
         }  # fmt: skip
 
     @property
-    def counted_ms(self) -> list[float]:
-        """The time of a step in each block that counts, in milliseconds."""
-        counted = self.blocks[WARM_UP_BLOCKS:] or self.blocks[-1:]
-        return [block.elapsed_ms / block.steps for block in counted]
-
-    @property
     def command(self) -> str:
         """The command that simulates it again."""
         words = ["gpubench", "simulate", self.workload]
@@ -80,6 +79,12 @@ class Account(Struct):
         for name, value in self.given.items():
             words += ["--parameter", f"{name}={value}"]
         return shlex.join([*words, "--frames", "DIR"])
+
+
+def counted_ms(blocks: Sequence[Block]) -> list[float]:
+    """Return the time of a step in each block that counts, in milliseconds."""
+    counted = blocks[WARM_UP_BLOCKS:] or blocks[-1:]
+    return [block.elapsed_ms / block.steps for block in counted]
 
 
 def load(path: Path) -> Account:

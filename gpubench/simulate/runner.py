@@ -19,7 +19,7 @@ from gpubench.measure.phases import PhaseTime, phase_times
 from gpubench.measure.progress import progress
 from gpubench.measure.statistics import Summary, summarise
 from gpubench.simulate import checkpoint as checkpoints
-from gpubench.simulate.accounts import WARM_UP_BLOCKS
+from gpubench.simulate.accounts import Block, counted_ms
 from gpubench.workloads.workload import BlowUp, Snapshot, Workload
 
 BLOCK_MS = 300.0  # long enough to hide a block's start-up, short enough for Ctrl-C
@@ -56,14 +56,6 @@ class Timetable:
 
 
 @dataclass(frozen=True)
-class TimedSteps:
-    """Steps that were queued together, and their total device time."""
-
-    steps: int
-    elapsed_ms: float
-
-
-@dataclass(frozen=True)
 class Rate:
     """A median per second, with its 95 % confidence interval."""
 
@@ -89,17 +81,15 @@ class Simulated:
     step: int
     time: float
     stopped: bool
-    blocks: list[TimedSteps]
+    blocks: list[Block]
     observations: list[Observation]
     phases: dict[str, PhaseTime]
 
     @property
     def step_ms(self) -> Summary | None:
         """Device time per step over the blocks after the warm-up; None without blocks."""
-        counted = self.blocks[WARM_UP_BLOCKS:] or self.blocks[-1:]
-        if not counted:
-            return None
-        return summarise([block.elapsed_ms / block.steps for block in counted])
+        times = counted_ms(self.blocks)
+        return summarise(times) if times else None
 
     @property
     def particle_steps_per_s(self) -> Rate | None:
@@ -149,7 +139,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self._saved_step: int | None = None
-        self._blocks: list[TimedSteps] = []
+        self._blocks: list[Block] = []
         self._pace = _Pace(self._timetable.steps - self._workload.step)
 
     def finish(self) -> Simulated:
@@ -183,7 +173,7 @@ class _Run:
         workload.advance(steps)
         end = device.record()
         self._require_sound()
-        block = TimedSteps(steps, device.elapsed_ms(begin, end))
+        block = Block(steps, device.elapsed_ms(begin, end))
         self._blocks.append(block)
         self._pace.note(block)
         return steps
@@ -249,7 +239,7 @@ class _Pace:
         self._most = max(1, steps // MIN_BLOCKS)
         self._steps = 1
 
-    def note(self, block: TimedSteps) -> None:
+    def note(self, block: Block) -> None:
         """Aim for BLOCK_MS in the next block."""
         step_ms = max(block.elapsed_ms / block.steps, 1e-6)
         wanted = min(round(BLOCK_MS / step_ms), MAX_GROWTH * block.steps, self._most)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gpubench.base.errors import UserError
 from gpubench.base.paths import repository
 from gpubench.base.version import __version__
@@ -190,7 +192,7 @@ def account(workload: Workload, run: Simulated) -> dict[str, Any]:
         "time": run.time,
         "stopped": run.stopped,
         "particle_steps_per_s": dataclasses.asdict(rate) if rate else None,
-        "blocks": [dataclasses.asdict(block) for block in run.blocks],
+        "blocks": [msgspec.structs.asdict(block) for block in run.blocks],
         "phases_ms": {name: phase.median_ms for name, phase in run.phases.items()},
         "phases_mean_ms": {name: phase.mean_ms for name, phase in run.phases.items()},
         "observations": [

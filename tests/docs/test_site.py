@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from report_pages import full_records, results
+from report_pages import full_records, record, results
 
 from gpubench.report.machines import machines
 
@@ -82,6 +82,18 @@ def test_claims_have_the_verdicts_and_figures_of_records(tools):
     source = (ROOT / "docs/claims.md").read_text(encoding="utf-8")
     assert tools.site.CLAIMS.search(source)
     assert re.findall(r"\d+", source.split("\n", 1)[1]) == ["95", "100", "80", "3"]
+
+
+def test_of_two_machines_with_one_card_the_first_is_told_and_the_other_beside_it(tools):
+    rounds = [
+        record("bucket-sort", "host-loop", 2**20, n, outcome={"rounds": n + 5}) for n in (1, 16)
+    ]
+    found = machines([results(full_records()), results(rounds, "other.json", machine="other")])
+    assert len({machine.device.name for machine in found}) == 1 < len(found)
+    for measured, told in ((found, "true"), (found[::-1], "owed** (on Synthetic GPU: **true")):
+        text = tools.site.told(measured, "Synthetic GPU")
+        claim = text[text.index("### Sorting takes longer") :].split("###")[1]
+        assert f"Verdict: **{told}**" in claim
 
 
 def test_fields_of_a_docstring_become_a_list(tools):

@@ -196,6 +196,28 @@ def test_claims_sort_by_paper_and_verdict_beside_a_bar_for_each(
     assert found["bars"] >= 6  # published alone, where nothing of it is measured
 
 
+def test_labels_of_published_speed_ups_are_whole_on_a_phone(pages: Path, tmp_path: Path) -> None:
+    found = told(
+        pages,
+        "claims.html",
+        1400,
+        """
+        document.body.style.width = "390px";  // a headless window is wider
+        dispatchEvent(new Event("resize"));
+        await wait(1000);
+        const figure = document.querySelector("section:not([hidden]) figure:has(.chart)");
+        const drawn = figure.querySelector("svg");
+        told.width = drawn.getBoundingClientRect().width;
+        told.labels = [...figure.querySelectorAll(".role-axis-label text")]
+          .map((label) => [...label.querySelectorAll("tspan")].map((line) => line.textContent));
+        """,
+        tmp_path,
+    )
+    assert 300 < found["width"] <= 390
+    assert ["Rozen 2008", "bucket sort over GPUSort"] in found["labels"]
+    assert "\N{HORIZONTAL ELLIPSIS}" not in "".join(map("".join, found["labels"]))
+
+
 def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -> None:
     found = told(
         pages,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from gpubench.studies.claims import (
     TRUE,
     ClaimedValue,
     ClaimTest,
+    cells,
     verdict,
 )
-from gpubench.studies.study import Study, StudyError, check_names, load_study, parse_study
+from gpubench.studies.study import Study, StudyError, Subject, check_names, load_study, parse_study
 
 LIST, SORT = "atomic-list one-pass", "counting-sort order"
 AT = {"use": SORT, "particles": 65536, "per_cell": 4}
@@ -97,19 +99,41 @@ def test_both_measurements_of_a_test_are_in_one_mode():
 @pytest.mark.parametrize(
     ("cell", "told"),
     [
-        ({"value": "rounds"}, "9.00 of itᵒ: true"),
-        ({"value": "rounds", "per": "per_cell"}, "2.25 of itᵒ: false"),
-        ({"value": "bound"}, "0.000393 of it (0.000389 to 0.000397), warmᵒ: false"),
-        ({}, "0.500 of it (0.495 to 0.505), warmᵒ: false"),
-        ({"value": "frame"}, "owed"),
-        ({"value": "share of sort"}, "owed"),
-        ({"value": "unknown"}, "owed"),
+        ({"value": "rounds"}, "9.00 of itᵒ; above 8: true"),
+        ({"value": "rounds", "per": "per_cell"}, "2.25 of itᵒ; above 8: false"),
+        ({"value": "bound"}, "0.000393 of it (0.000389 to 0.000397), warmᵒ; above 8: false"),
+        ({}, "0.500 of it (0.495 to 0.505), warmᵒ; above 8: false"),
+        ({"value": "frame"}, None),
+        ({"value": "share of sort"}, None),
+        ({"value": "unknown"}, None),
     ],
 )  # fmt: skip
 def test_a_test_may_be_of_one_value(cell, told):
     test = {"when": "it is", "of": cell, "above": 8, "unit": "of it"}
     found = judged(study_of(test), a_sort(0.5, outcome={"rounds": 9}))
-    assert str(found.tests[0]) == f"it is: {told}"
+    assert str(found.tests[0]) == (f"it is: {told}" if told else "it is; above 8: owed")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ({"above": 1}, ": true"),
+        ({"above": 3, "below": 5}, "; bounds 3 to 5: false"),
+        ({"below": 1e6}, "; below 1,000,000: true"),
+        ({"above": 1.33}, "; above 1.33: true"),
+        ({"above": 1, "below": 5}, "; bounds 1 to 5: true"),
+    ],
+)  # fmt: skip
+def test_a_test_shows_its_bounds_unless_the_usual_one(bounds, told):
+    test = {"when": "it is", "of": {}, "over": {"use": LIST}} | bounds
+    found = judged(study_of(test), a_sort(2.0, width=1e-3), record(width=1e-3))
+    assert str(found.tests[0]) == f"it is: {formats.ratio(2)}, warmᵒ{told}"
+
+
+def test_a_value_is_taken_in_the_first_mode_in_which_all_cells_have_it():
+    test = {"when": "it is", "of": {"value": "rounds"}, "above": 1, "unit": "rounds"}
+    made = [a_sort(0.5, mode="graph"), a_sort(0.6, outcome={"rounds": 9})]
+    assert str(judged(study_of(test), *made).tests[0]) == "it is: 9.00 roundsᵒ: true"
 
 
 def test_a_bound_inside_the_interval_decides_nothing():
@@ -193,6 +217,16 @@ def test_what_is_owed_here_says_what_another_machine_found(tmp_path):
     assert "on Synthetic GPU: true" in text
 
 
+def test_elsewhere_is_the_first_device_with_a_verdict():
+    study = study_of(over())
+    owed, true, false = (judged(study, *made) for made in (
+        [record()], [a_sort(2.0), record()], [a_sort(0.5), record()]
+    ))  # fmt: skip
+    others = [("one", [owed]), ("other", [true]), ("other", [false])]
+    assert claims.elsewhere(0, others) == ("other", true)
+    assert claims.elsewhere(0, others[:1]) is None
+
+
 def test_a_figure_sets_published_speed_ups_beside_todays():
     study = study_of(over(), over("radix-grid order", today=True), figure="lists over a sort")
     made = [a_sort(2.0), record(), record("radix-grid", "order", median=4.0)]
@@ -203,6 +237,7 @@ def test_a_figure_sets_published_speed_ups_beside_todays():
     [drawn] = claims.draw_all([chart])
     [layer] = drawn.spec["layer"]
     assert layer["encoding"]["x"]["scale"]["type"] == "log"
+    assert "phase" not in {each["title"] for each in layer["encoding"]["tooltip"]}
     assert layer["encoding"]["x2"] == {"datum": 1}
 
 
@@ -236,6 +271,28 @@ def test_times_of_the_bucket_sort_tell_its_rounds(tmp_path):
 
 
 def test_shipped_claims_name_what_exists():
+    """Of what does not exist, nothing would ever be measured: the claim would stay owed."""
+    unlisted = {"", "frame", "bound", "lost"}
     for study in claims.studies():
         check_names(study, registry.algorithms())
+        for cell in cells(study.claims):
+            there = load_study(cell.study or study.name)
+            assert is_measured(cell, there), (study.name, cell)
+            is_share = cell.value.startswith("share of ")
+            assert is_share or cell.value in unlisted | set(there.outcomes), (study.name, cell)
     assert load_study(STUDY).claims
+
+
+def is_measured(cell: ClaimedValue, study: Study) -> bool:
+    """Whether a sweep of a study measures the subject of a cell at its values on axes."""
+    subject = Subject(cell.algorithm, cell.form, dict(cell.parameters))
+    axes = dict(cell.axes)
+    if axes.get("ranks") == 1:  # as records tell what a sweep leaves out
+        axes["ranks"] = None
+    return any(
+        all(getattr(recipe, name) == value for name, value in axes.items())
+        for sweep in study.sweeps
+        if subject in sweep.subjects
+        and axes.keys() <= {each.name for each in dataclasses.fields(sweep.kind)}
+        for recipe in sweep.recipes()
+    )

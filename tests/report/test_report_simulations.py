@@ -17,6 +17,7 @@ from gpubench import registry, report
 from gpubench.base.errors import UserError
 from gpubench.cli.app import app
 from gpubench.report.sources import sort_out
+from gpubench.simulate.accounts import load
 
 
 @pytest.fixture
@@ -136,6 +137,13 @@ def test_each_machine_is_named_with_the_days_of_its_simulations(folder, tmp_path
         *["Some &lt;GPU&gt;, CUDA, from 2000-01-02 to 2000-02-03, commits 0123456 to fedcba9"] * 2,
         "Other, CUDA, on 2000-01-02, commit 0123456",
     ]
+
+
+@pytest.mark.parametrize("seen", [{"step": 9}, {"time": None}, {"time": -1.0}])
+def test_an_observation_without_a_time_is_refused(folder, seen):
+    place = folder(observations=[{"time": 0.0}, seen])
+    with pytest.raises(UserError, match=r"at \$\.observations\[1\]\.time: Expected a time"):
+        load(place / "simulation.json")
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"workload": "x"}'])

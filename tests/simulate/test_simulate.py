@@ -24,7 +24,8 @@ from gpubench.base.writing import whole_file
 from gpubench.measure import phases
 from gpubench.measure.phases import phase_times
 from gpubench.simulate import checkpoint, frames, pictures, slab, trajectory
-from gpubench.simulate.runner import BLOCK_MS, WARM_UP_BLOCKS, Timetable, simulate
+from gpubench.simulate.accounts import WARM_UP_BLOCKS
+from gpubench.simulate.runner import BLOCK_MS, Timetable, simulate
 from gpubench.simulate.setup import Setup, choose_form, parse_parameters, settle
 from gpubench.workloads.workload import BlowUp, Snapshot
 
