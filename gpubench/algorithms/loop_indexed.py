@@ -88,7 +88,7 @@ class LoopIndexed(Subdivision):
 
     def outcome(self) -> dict[str, int | float | str]:
         _, triangles, lost = self.device.download(self._counts).tolist()
-        return {"triangles": triangles, "lost": lost, "memory_mb": self.workspace_bytes / 1e6}
+        return {"triangles": triangles, "lost": lost}
 
     def traffic_bytes(self) -> int:
         # Each level reads its triangles and vertices and writes the next.

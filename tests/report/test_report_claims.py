@@ -104,12 +104,27 @@ def test_both_measurements_of_a_test_are_in_one_mode():
         ({"value": "frame"}, "owed"),
         ({"value": "share of sort"}, "owed"),
         ({"value": "unknown"}, "owed"),
+        ({"value": "memory_mb"}, "0.524 of itᵒ: false"),
     ],
 )  # fmt: skip
 def test_a_test_may_be_of_one_value(cell, told):
     test = {"when": "it is", "of": cell, "above": 8, "unit": "of it"}
     found = judged(study_of(test), a_sort(0.5, outcome={"rounds": 9}))
     assert str(found.tests[0]) == f"it is: {told}"
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        ({"peak_bytes": 3_000_000}, "3.00"),
+        ({"outcome": {"memory_mb": 7}}, "7.00"),
+        ({"workspace_bytes": None}, "owed"),
+    ],
+)  # fmt: skip
+def test_memory_is_the_peak_unless_the_algorithm_reports_it(about, told):
+    test = {"when": "it is", "of": {"value": "memory_mb"}, "above": 8, "unit": " MB"}
+    found = judged(study_of(test), a_sort(0.5, **about))
+    assert str(found.tests[0]).startswith(f"it is: {told}")
 
 
 def test_a_bound_inside_the_interval_decides_nothing():
