@@ -189,6 +189,25 @@ def test_an_indexed_level_is_a_mesh_that_can_be_subdivided_further(device: Devic
     np.testing.assert_allclose(same[..., :3], triangles_of(carried)[..., :3], atol=1e-6)
 
 
+def test_the_answer_of_an_index_downloads_corners_and_points_alone(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh = make_loop_mesh("icosphere", 80, 2)
+    made = LoopIndexed(device, "uniform", {}, **mesh.made_for)
+    made.load(mesh)
+    made.launch()
+    download, sizes = device.download, list[int]()
+
+    def counted(array: Any) -> Any:
+        found = download(array)
+        sizes.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(device, "download", counted)
+    assert made.answer.corners.shape == (3, 1280, 4)
+    assert sizes == [3 * 4 * 1280, 16 * (1280 + 80) // 2, 12]
+
+
 # Adaptivity
 
 
