@@ -85,7 +85,7 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     if 0 < sum(cell.is_old for cell in timed_cells) < len(timed_cells):
         marks[_OLD] = _OLD
         note += f" {_OLD} timed by older code than this version has."
-    return marks, note + (f" {formats.DASH} stands for not measured." if None in known else "")
+    return marks, note + (f" {formats.DASH} means not measured." if None in known else "")
 
 
 def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
