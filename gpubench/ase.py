@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.neighbours.box import shown, without_gradient
 from gpubench.neighbours.search import NeighbourList
 
 SKIN = 1e-3  # part of the cutoff; pairs are searched within it, then selected in float64
@@ -51,9 +54,13 @@ def neighbor_list(
     )  # fmt: skip
     if x is None:
         raise UserError("neighbor_list takes atoms, or positions=")
+    x = _array("positions", x, "numbers of shape (atoms, 3)", (None, 3))
     x = np.ascontiguousarray(x, np.float64)
-    repeats = np.broadcast_to(False if repeats is None else np.asarray(repeats, bool), 3)
-    vectors = np.zeros((3, 3)) if vectors is None else np.array(vectors, np.float64)
+    repeats = False if repeats is None else repeats
+    repeats = _array("pbc", repeats, "one or three booleans", (), (3,)).astype(bool)
+    repeats = np.broadcast_to(repeats, 3)
+    vectors = np.zeros((3, 3)) if vectors is None else vectors
+    vectors = _array("cell", vectors, "a 3x3 matrix of numbers", (3, 3), (3,)).astype(np.float64)
     vectors = np.diag(vectors) if vectors.shape == (3,) else vectors
     vectors = np.where(repeats[:, None], vectors, 0.0)  # open axes have no bounds
     limit, most = _limits(cutoff, elements, len(x))
@@ -83,15 +90,19 @@ def _limits(cutoff: Any, numbers: Any, atoms: int) -> tuple[Any, float]:
         given = np.asarray([*cutoff.values()] if is_table else cutoff, np.float64)
     except (TypeError, ValueError):
         given = np.array(np.nan)
-    if not (np.isfinite(given) & (given >= 0)).all():
+    if not (np.isfinite(given) & (given >= 0)).all() or (is_table and given.ndim != 1):
         raise UserError("cutoff takes finite numbers of at least 0")
     if is_table:
         if numbers is None:
             raise UserError("cutoffs of pairs of elements need atoms with elements, or numbers=")
+        wanted = f"an atomic number for each of {atoms} atoms"
+        numbers = _array("numbers", numbers, wanted, (atoms,), kinds="iu")
         kinds, kind = np.unique(numbers, return_inverse=True)
         place = {int(number): index for index, number in enumerate(kinds)}
         table = np.zeros((len(kinds) + 1,) * 2)  # the last row is of elements that are not there
         for pair, value in zip(cutoff, given.tolist(), strict=True):
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise UserError(f"cutoffs are of pairs such as ('H', 'O'), not {shown(pair)}")
             first, second = (place.get(_number(each), len(kinds)) for each in pair)
             table[first, second] = table[second, first] = value
         return lambda i, j: table[kind[i], kind[j]], float(table[:-1, :-1].max(initial=0.0))
@@ -102,12 +113,29 @@ def _limits(cutoff: Any, numbers: Any, atoms: int) -> tuple[Any, float]:
     return lambda i, j: given[i] + given[j], float(2 * given.max(initial=0.0))
 
 
+def _array(
+    name: str, given: Any, wanted: str, *shapes: tuple[int | None, ...], kinds: str = "biuf"
+) -> NDArray[Any]:
+    """Return an array of one of some shapes, None for any size; kinds: codes of element types."""
+    without_gradient(name, given)
+    with suppress(TypeError, ValueError):
+        found = np.asarray(given)
+        sizes = {found.shape, (None, *found.shape[1:])}
+        if sizes & {*shapes} and (found.dtype.kind in kinds or not found.size):
+            return found
+    raise UserError(f"{name} takes {wanted}, not {shown(given)}")
+
+
 def _number(element: Any) -> int:
     """Return the atomic number of a symbol or a number."""
     if not isinstance(element, str):
-        return int(element)
+        with suppress(TypeError):
+            return operator.index(element)
+        raise UserError(f"an element is a symbol or an atomic number, not {shown(element)}")
     try:
         from ase.data import atomic_numbers
     except ImportError:
         raise UserError("symbols of elements need ASE: pip install ase, or give numbers") from None
+    if element not in atomic_numbers:
+        raise UserError(f"there is no element {element!r}")
     return int(atomic_numbers[element])

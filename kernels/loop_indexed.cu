@@ -82,11 +82,3 @@ __global__ void split_indexed(GLOBAL const int *__restrict__ triangles, GLOBAL c
         store_edge(children, parents, i, 3, last, vertices + EDGE(i, last), (e * parents + i) << 2 | 1, inner);
     }
 }
-
-/* What a launch reports, as loop_subdivision.cu does; one thread. */
-__global__ void report(GLOBAL int *__restrict__ counts, int triangles)
-{
-    counts[0] = 0;
-    counts[1] = triangles;
-    counts[2] = 0;
-}

@@ -35,10 +35,9 @@ class LoopIndexed(Subdivision):
         sizes = [self.faces * 4**level for level in (self.depth, self.depth - 1)]
         if sizes[0] > MOST_TRIANGLES:
             raise NotSupported(f"{self.name} makes at most 2^29 triangles, not {sizes[0]:,}")
-        self._split, self._report = (
-            self.device.kernel("loop_indexed.cu", name, BLOCK=BLOCK, **WEIGHTS)
-            for name in ("split_indexed", "report")
-        )
+        constants: dict[str, int | str] = {"BLOCK": BLOCK, **WEIGHTS}
+        self._split = self.device.kernel("loop_indexed.cu", "split_indexed", **constants)
+        self._count = self.device.kernel("loop_subdivision.cu", "begin", TEST=0, **constants)
         self._counts = self.allocate(3, "int32")
         # The last two levels. A component has half as many vertices as triangles, and up to two.
         self._levels = [
@@ -70,14 +69,15 @@ class LoopIndexed(Subdivision):
             )  # fmt: skip
             steps.append((level, "split", split))
             source, parents, vertices = target, 4 * parents, vertices + parents // 2 * 3
-        count = partial(self._report, 1, 1, self._counts, parents)
+        count = partial(self._count, 1, 1, self._counts, 0, parents)
         return [*steps, (self.depth - 1, "count", count)]
 
     @property
     def answer(self) -> Subdivided:
         """The corners of all triangles, gathered on the host."""
-        triangles, points, _ = (self.device.download(each) for each in self._levels[0])
-        corners: NDArray[Any] = points.take(triangles[:3], axis=0, mode="clip")
+        triangles, points, _ = self._levels[0]
+        vertices, places = map(self.device.download, (triangles[:3], points))
+        corners: NDArray[Any] = places.take(vertices, axis=0, mode="clip")
         return Subdivided(corners, self.device.download(self._counts))
 
     def download(self, array: Any) -> NDArray[Any]:
@@ -88,7 +88,7 @@ class LoopIndexed(Subdivision):
 
     def outcome(self) -> dict[str, int | float | str]:
         _, triangles, lost = self.device.download(self._counts).tolist()
-        return {"triangles": triangles, "lost": lost, "memory_mb": self.workspace_bytes / 1e6}
+        return {"triangles": triangles, "lost": lost}
 
     def traffic_bytes(self) -> int:
         # Each level reads its triangles and vertices and writes the next.

@@ -212,7 +212,7 @@ class LoopSubdivision(Subdivision):
 
     def outcome(self) -> dict[str, int | float | str]:
         _, triangles, lost = self.device.download(self._counts).tolist()
-        return {"triangles": triangles, "lost": lost, "memory_mb": self.workspace_bytes / 1e6}
+        return {"triangles": triangles, "lost": lost}
 
     def traffic_bytes(self) -> int | None:
         """Return the bytes of reading each level and writing the next; None for adaptive forms."""

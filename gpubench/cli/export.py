@@ -16,7 +16,7 @@ def export(
     task: Annotated[str, opt("TASK", "list, which also counts.")] = "list",
     periodic: PeriodicOption = "",
     neighbours: Annotated[
-        float, opt("K", "Neighbours of a particle, about: the source is fastest with so many.")
+        float, opt("K", "Expected neighbours of a particle, for which the source is fastest.")
     ] = 16,
 ) -> None:
     """Write the source of a search, for use in your own code.

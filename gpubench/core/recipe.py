@@ -20,6 +20,8 @@ class Words:
     in a sentence. scale: one of SCALES, see report.figures.Scale. names: its values in order, each
     with a display name for figures, or None to use the value. is_size: whether it is a size of the
     input, which titles always include. place: sort key; ties keep the order of declaration.
+    tells_each: whether values that algorithms report are shown at each of its values, not at the
+    last alone.
     """
 
     heading: str
@@ -29,6 +31,7 @@ class Words:
     names: Mapping[Any, str | None] | None = None
     is_size: bool = False
     place: float = 1
+    tells_each: bool = False
 
 
 @dataclass(frozen=True)

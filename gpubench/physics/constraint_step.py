@@ -128,4 +128,4 @@ class _ConstraintStep(Between):
         found = self.solved.residual
         if abs(found - wanted) <= 0.02 * wanted + 1e-5:
             return None
-        return f"the residual is told as {found:.3g}, and is {wanted:.3g}"
+        return f"the reported residual is {found:.3g}, but should be {wanted:.3g}"

@@ -130,9 +130,10 @@ class MeasurementRow:
 
     @property
     def reported(self) -> dict[str, Any]:
-        """The numbers and texts that the launch reported beside its answer."""
-        outcome = self.record.outcome.items()
-        return {name: value for name, value in outcome if type(value) in (int, float, str)}
+        """The numbers and texts that the launch reported beside its answer, and `memory_mb`."""
+        memory = {} if self.memory_bytes is None else {"memory_mb": self.memory_bytes / 1e6}
+        every = {**memory, **self.record.outcome}
+        return {name: value for name, value in every.items() if type(value) in (int, float, str)}
 
     def unit_ms(self, unit: str) -> float:
         """Return a unit of published times in milliseconds, for this input."""

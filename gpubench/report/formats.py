@@ -46,6 +46,12 @@ def span(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def apart(values: Sequence[float]) -> list[str]:
+    """Format numbers with three significant digits, or up to six if else all look the same."""
+    found = [[numbers.digits(value, count) for value in values] for count in (3, 4, 5, 6)]
+    return next((texts for texts in found if len({*texts}) > 1), found[0])
+
+
 def ratio(value: float) -> str:
     """Format a factor as 1.90 followed by a multiplication sign."""
     return f"{significant(value)}\N{MULTIPLICATION SIGN}"

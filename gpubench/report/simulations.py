@@ -71,10 +71,10 @@ def _sentences(told: Account) -> list[str]:
     over = f"over {told.algorithm} {told.form} on {told.device_name}"
     said = [*filter(None, [figure]), f"{done}, {over}."]
     if rate := told.particle_steps_per_s:
-        median, low, high = (formats.significant(v / 1e6) for v in rate.values())
+        median, low, high = formats.apart([value / 1e6 for value in rate.values()])
+        interval = f" (95 % interval of the median: {low} to {high})" if low != high else ""
         said.append(
-            f"{median} million particle-steps per second (95 % interval of the median: {low} to"
-            f" {high}), {when([told.environment])}."
+            f"{median} million particle-steps per second{interval}, {when([told.environment])}."
         )
     if times := counted_ms(told.blocks):
         first, last = map(formats.significant, (times[0], times[-1]))

@@ -11,7 +11,6 @@ from gpubench.evidence.declared import legacy
 from gpubench.evidence.pooling import STATUSES
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
-from gpubench.problems.steps.axes import TOLD_EACH
 from gpubench.report import formats
 from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import LONG, InputAxes, MeasurementRow, grouped
@@ -86,7 +85,7 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     if 0 < sum(cell.is_old for cell in timed_cells) < len(timed_cells):
         marks[_OLD] = _OLD
         note += f" {_OLD} timed by older code than this version has."
-    return marks, note + (f" {formats.DASH} stands for not measured." if None in known else "")
+    return marks, note + (f" {formats.DASH} means not measured." if None in known else "")
 
 
 def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
@@ -244,11 +243,11 @@ def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
 def outcomes(run: StudyRun) -> list[Table]:
     """Return tables of values that algorithms report beside answers, with the study's headings.
 
-    They cover the last value of the first scan, and every value of scans over steps' settings.
+    They cover the last value of the first scan, and every value along axes that tell each.
     """
     first, *more = scans(run)
-    told = [(first, list(first.columns)[0 if first.axis in TOLD_EACH else -1 :])]
-    told += [(scan, list(scan.columns)) for scan in more if scan.axis in TOLD_EACH]
+    told = [(first, list(first.columns)[0 if AXES[first.axis].tells_each else -1 :])]
+    told += [(scan, list(scan.columns)) for scan in more if AXES[scan.axis].tells_each]
     return [table for scan, values in told if (table := _outcomes(run, scan, values)) is not None]
 
 

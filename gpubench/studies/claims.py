@@ -21,8 +21,8 @@ class ClaimedValue:
 
     study: to which it belongs; empty for the claim's own.
     axes: values on some axes of its input; on the others the study's usual ones.
-    value: "" for its time, "frame" with a picture, "bound", "share of PHASE", or the name of
-        what the algorithm reports.
+    value: "" for its time, "frame" with a picture, "bound", "share of PHASE", "memory_mb", or the
+        name of what the algorithm reports.
     per: the axis by whose value it is divided; empty for none.
     """
 

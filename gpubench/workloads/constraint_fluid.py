@@ -129,7 +129,7 @@ class ConstraintFluid(DamBreak):
         return {**super().observe(snapshot), **of_density, **self.solves()}
 
     def outcome(self) -> dict[str, int | float | str]:
-        return {**self.solves(), "memory_mb": self.workspace_bytes / 1e6}
+        return {**self.solves()}
 
     def solves(self) -> dict[str, float]:
         """Return iterations per step, residuals, and unconverged steps since the last restore.

@@ -21,6 +21,11 @@ SILICON = SimpleNamespace(
 )
 
 
+def with_other(**changes):
+    """Return the atoms of SILICON with something else in place of a part."""
+    return SimpleNamespace(**{**vars(SILICON), **changes})
+
+
 @pytest.fixture(scope="module")
 def ase():
     if importlib.util.find_spec("ase") is None:
@@ -115,9 +120,29 @@ def test_quantities_come_as_asked():
         (("ij", SILICON, None), "cutoff takes finite numbers"),
         (("ij", SILICON, -1.0), "numbers of at least 0"),
         (("ij", SILICON, {(14, 14): "far"}), "numbers of at least 0"),
+        (("ij", SILICON, {(14, 14): [1.0, 2.0]}), "numbers of at least 0"),
+        (("ij", SILICON, {1: 1.0}), "pairs such as .*, not 1$"),
+        (("ij", SILICON, {"SiSi": 1.0}), "pairs such as .*, not 'SiSi'$"),
+        (("ij", SILICON, {(14.5, 14): 1.0}), "a symbol or an atomic number, not 14.5"),
         (("ij", SimpleNamespace(positions=np.zeros((1, 3))), {(1, 1): 1.0}), "or numbers="),
+        (("ij", with_other(numbers=[14]), {(14, 14): 1.0}), "a.* number for each of 2 atoms"),
+        (("ij", with_other(numbers=["Si"] * 2), {(14, 14): 1.0}), "numbers takes"),
+        (("ij", with_other(positions="abc"), 1.0), "positions takes numbers of shape"),
+        (("ij", with_other(positions=[(0, 0)]), 1.0), "positions takes numbers of shape"),
+        (("ij", with_other(positions=np.array(3.0)), 0.0), "positions takes numbers of shape"),
+        (("ij", with_other(cell="x"), 1.0), "cell takes a 3x3 matrix of numbers, not 'x'"),
+        (("ij", with_other(cell=np.ones(6)), 1.0), "cell takes a 3x3 matrix of numbers"),
+        (("ij", with_other(pbc=[True, False]), 1.0), "pbc takes one or three booleans"),
+        (("ij", with_other(pbc="xyz"), 1.0), "pbc takes one or three booleans, not 'xyz'"),
     ],
 )
 def test_wrong_arguments_are_one_line(given, message):
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=message) as raised:
         neighbor_list(*given)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("ase")
+def test_an_element_that_does_not_exist_is_one_line():
+    with pytest.raises(UserError, match="there is no element 'Qq'"):
+        neighbor_list("ij", SILICON, {("Qq", "H"): 1.0})

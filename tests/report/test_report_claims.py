@@ -106,6 +106,7 @@ def test_both_measurements_of_a_test_are_in_one_mode():
         ({"value": "frame"}, None),
         ({"value": "share of sort"}, None),
         ({"value": "unknown"}, None),
+        ({"value": "memory_mb"}, "0.524 of itᵒ; above 8: false"),
     ],
 )  # fmt: skip
 def test_a_test_may_be_of_one_value(cell, told):
@@ -134,6 +135,20 @@ def test_a_value_is_taken_in_the_first_mode_in_which_all_cells_have_it():
     test = {"when": "it is", "of": {"value": "rounds"}, "above": 1, "unit": "rounds"}
     made = [a_sort(0.5, mode="graph"), a_sort(0.6, outcome={"rounds": 9})]
     assert str(judged(study_of(test), *made).tests[0]) == "it is: 9.00 roundsᵒ: true"
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        ({"peak_bytes": 3_000_000}, "3.00"),
+        ({"outcome": {"memory_mb": 7}}, "7.00"),
+        ({"workspace_bytes": None}, "owed"),
+    ],
+)  # fmt: skip
+def test_memory_is_the_peak_unless_the_algorithm_reports_it(about, told):
+    test = {"when": "it is", "of": {"value": "memory_mb"}, "above": 8, "unit": " MB"}
+    found = judged(study_of(test), a_sort(0.5, **about))
+    assert f": {told}" in str(found.tests[0])
 
 
 def test_a_bound_inside_the_interval_decides_nothing():

@@ -121,6 +121,22 @@ def test_a_speed_has_its_day_and_commit_and_says_how_it_changed(folder, tmp_path
     assert "A step took 0.456 ms at first and 0.669 ms at the end of this run." in text
 
 
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ((1450.1, 1449.6, 1450.8), "1,450 million particle-steps per second (95 % interval of the"
+         " median: 1,450 to 1,451), on"),
+        ((1.45678, 1.45674, 1.45681), "1.4568 million particle-steps per second (95 % interval of"
+         " the median: 1.4567 to 1.4568), on"),
+        ((1450.0001, 1450.0, 1450.0002), "1,450 million particle-steps per second, on"),
+    ],
+)  # fmt: skip
+def test_the_ends_of_an_interval_differ_or_are_left_out(folder, tmp_path, ends, told):
+    rate = dict(zip(("median", "low", "high"), (1e6 * end for end in ends), strict=True))
+    _, text = written([folder(particle_steps_per_s=rate)], tmp_path / "out")
+    assert told in text
+
+
 def test_the_day_of_an_old_account_is_known_of_those_that_ship_alone(folder, tmp_path):
     _, text = written([folder(ended=None, commit="7d9062cea0")], tmp_path / "shipped")
     assert "on 2026-11-21, commit 7d9062c." in text

@@ -208,3 +208,18 @@ def test_what_steps_report_is_told_of_each_setting():
     steps = next(row for row in table.rows if row.head.startswith("Longest stable step"))
     assert [item.text for item in steps.items] == ["0.300", "0.0500", "0.200"]
     assert all(wall in at for wall, at in zip(longest, table.columns[1:], strict=True))
+
+
+def test_what_subdivision_reports_is_told_at_each_focal_length():
+    triangles = {("uniform", 450): 4096, ("uniform", 3550): 4096, ("by-screen", 450): 41,
+                 ("by-screen", 3550): 2048}  # fmt: skip
+    records = []
+    for (form, focal), found in triangles.items():
+        mesh = {"surface": "torus", "faces": 1024, "depth": 6, "focal": focal}
+        about = {"study": "horn2005-subdivision", "outcome": {"triangles": found}, **mesh}
+        records.append(record("loop-subdivision", form, **about))
+    [table] = tables.outcomes(run_of(records))
+    row = next(row for row in table.rows if row.head == "Triangles of the answer")
+    assert [item.text for item in row.items] == ["4,096", "41", "4,096", "2,048"]
+    lengths = [name.rpartition(", focal length ")[2] for name in table.columns[1:]]
+    assert lengths == [*["450 pixels"] * 2, *["3,550 pixels"] * 2]

@@ -90,7 +90,7 @@ def test_wrong_velocities_and_residuals_are_noticed(opencl_device, monkeypatch):
     simulation.liquid = simulation.liquid.__class__(
         **{**vars(simulation.liquid), "compliance": 0.5}
     )
-    assert "the residual is told as" in (simulation.check() or "")
+    assert "the reported residual is" in (simulation.check() or "")
 
 
 def test_conjugate_gradients_and_jacobi_find_the_same_pressures(opencl_device):

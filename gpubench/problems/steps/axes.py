@@ -10,8 +10,6 @@ from gpubench.problems.particles.axes import Particles
 
 # How ranks divide a simulation: each owns a slab, or a master deals out equal parts.
 DECOMPOSITIONS = ("slab", "master")
-# What steps report is told at each value of these.
-TOLD_EACH = ("setting", "time_step")
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Simulation(Recipe):
         Words("Skin", "skin", "skin {}", "linear", place=1.3), {"type": "number", "minimum": 0}, 0.0
     )
     time_step: float | None = axis(
-        Words("Time step", "time step", "time step {}", "linear", place=1.1),
+        Words("Time step", "time step", "time step {}", "linear", place=1.1, tells_each=True),
         {"type": "number", "exclusiveMinimum": 0},
         None,
     )
@@ -46,7 +44,7 @@ class Simulation(Recipe):
         None,
     )
     setting: str | None = axis(
-        Words("Setting", "setting", "{}", place=1.2),
+        Words("Setting", "setting", "{}", place=1.2, tells_each=True),
         {"type": "string", "pattern": "^[a-z_0-9]+=[^ ]+$"},
         None,
     )

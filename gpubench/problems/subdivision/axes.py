@@ -36,7 +36,13 @@ class Surfaces(Recipe):
         whole(1, DEEPEST),
     )
     focal: int | None = axis(
-        Words("Focal length", "focal length in pixels", "focal length {} pixels", "number"),
+        Words(
+            "Focal length",
+            "focal length in pixels",
+            "focal length {} pixels",
+            "number",
+            tells_each=True,
+        ),
         whole(1, MOST_FOCAL),
         None,
     )

@@ -91,7 +91,7 @@ def directed_edges(faces: Faces) -> tuple[Faces, Faces]:
 
 
 def twins(faces: Faces) -> Faces:
-    """Return what runs the other way along ab, bc, ca of each face: 4 times a face, plus 0 to 2."""
+    """Return the half-edges opposite ab, bc, ca of each face; edge e of face f is 4 f + e."""
     start, end = faces, np.roll(faces, -1, axis=1)
     key = (start << 32 | end).ravel()
     order = np.argsort(key)
