@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import warnings
 from contextlib import suppress
@@ -10,10 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gpubench.base.arguments import number, shown
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
-from gpubench.neighbours.box import SearchBox, box_around, box_of, fits, shown, without_gradient
+from gpubench.neighbours.box import SearchBox, box_around, box_of, fits
 from gpubench.neighbours.cell import Cell, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
@@ -82,7 +82,7 @@ class NeighbourList(Fixed):
         capacity: int | None = None,
         method: str = "auto",
     ) -> None:
-        cutoff, skin = _number("cutoff", cutoff, positive=True), _number("skin", skin)
+        cutoff, skin = number("cutoff", cutoff, positive=True), number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
         self._given = space_of(box, low, periodic, self.reach)
         if not isinstance(order, str) or order not in ("input", "cells"):
@@ -273,14 +273,3 @@ def _capacity(value: Any) -> int:
         if not isinstance(value, bool) and (capacity := operator.index(value)) >= 0:
             return capacity
     raise UserError(f"capacity takes a whole number of neighbours, not {shown(value)}")
-
-
-def _number(name: str, value: Any, positive: bool = False) -> float:
-    without_gradient(name, value)
-    number = math.nan
-    with suppress(TypeError, ValueError, OverflowError):
-        number = math.nan if isinstance(value, str | bytes) else float(value)
-    if not math.isfinite(number) or number < 0 or (positive and number == 0):
-        least = "above 0" if positive else "of at least 0"
-        raise UserError(f"{name} takes a number {least}, not {shown(value)}")
-    return number
