@@ -96,6 +96,7 @@ class NeighbourList(Fixed):
         self._require_plain(capacity, order)
         self._plan: tuple[Any, Plan | CellPlan] | None = None
         self._last: Kept | None = None
+        self._around: SearchBox | None = None  # the box of the last search
         if (own := self._searched()) is not None and (why := own.why_coarse(cutoff, skin)):
             warnings.warn(why, stacklevel=2)
 
@@ -175,7 +176,8 @@ class NeighbourList(Fixed):
             if last is not None and last.serves(arrays, taken):
                 return last.found.at(taken, positions)
             found = self._search(arrays, taken, positions, None)
-            spare = self.skin - found.plan.box.bound(self.reach)
+            assert self._around is not None
+            spare = self.skin - self._around.bound(self.reach)
             self._last = Kept(found, max(0.0, spare / 2))
             return found
 
@@ -186,13 +188,12 @@ class NeighbourList(Fixed):
         """
         if box is not None and self._given is not None:
             raise UserError("bound takes no box where the list has one of its own")
-        own = self._searched() or box_of(box, (0, 0, 0), False)
-        if own is None and self._plan is not None:
-            own = self._plan[1].box
+        own = self._searched() or box_of(box, (0, 0, 0), False) or self._around
         if own is None:
+            edges = ", or give the edges of the box around the particles"
             raise UserError(
-                "in open space the bound is that of the last search, and there was none: search"
-                " first, or give the edges of the box around the particles"
+                "with open axes the bound is that of the last search, and none has succeeded yet:"
+                f" search first{edges if self._given is None else ''}"
             )
         return own.bound(self.reach)
 
@@ -209,8 +210,8 @@ class NeighbourList(Fixed):
             rows = plan.rows(arrays)
         elif self._capacity is None:
             raise UserError("out is for a list with a capacity")
-        elif isinstance(out, Found) and out.suits(arrays, n, self._in_cells):
-            rows = out.rows
+        elif isinstance(out, Found) and (kept := out.rows_for(arrays, n, self._in_cells)):
+            rows = kept
         else:
             raise UserError("out takes what an earlier search like this one found")
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
@@ -231,6 +232,7 @@ class NeighbourList(Fixed):
                 arrays.device, search, taken, box, grid, self.reach,
                 half=self._half, in_cells=self._in_cells, capacity=self._capacity,
             )  # fmt: skip
+            self._around = box
         return self._plan[1]
 
     def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
@@ -240,7 +242,7 @@ class NeighbourList(Fixed):
             plan = CellPlan(device, self._method, taken, cell, self.cutoff, self.skin, self._half)
             self._plan = key, plan
         plan.place(taken)
-        vars(self)["chosen"] = plan.chosen
+        vars(self).update(chosen=plan.chosen, _around=plan.box)
         return plan
 
     def _box(self, arrays: Arrays, taken: Any) -> SearchBox:
