@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.arguments import shown, without_gradient
 from gpubench.base.errors import UserError
-from gpubench.neighbours.box import shown, without_gradient
 from gpubench.neighbours.search import NeighbourList
 
 SKIN = 1e-3  # part of the cutoff; pairs are searched within it, then selected in float64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from gpubench.base.arguments import shown
 from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.devices.base import Device, DeviceReport
 
@@ -31,6 +32,8 @@ def open_device(spec: str = "auto") -> Device:
     """
     from gpubench.devices import cuda, opencl
 
+    if not isinstance(spec, str):
+        raise UserError(f"device takes a name such as cuda:1, not {shown(spec)}")
     backend, _, which = spec.partition(":")
     if backend == "auto" and not which:
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpubench import problems
+from gpubench.base.arguments import path_of
 from gpubench.evidence import inputs
 from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
@@ -30,7 +31,7 @@ def load(*paths: str | Path) -> pd.DataFrame:
 
     Raises UserError for a file that cannot be read, and for a folder without results files.
     """
-    return frame(load_results([Path(path) for path in paths]))
+    return frame(load_results([path_of("load", path) for path in paths]))
 
 
 def frame(results: Iterable[Results]) -> pd.DataFrame:

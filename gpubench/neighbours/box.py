@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.arguments import shown, without_gradient
 from gpubench.base.errors import UserError
 from gpubench.core.grid import LARGEST_CELL, SMALLEST_CELL, Grid, edges_of
 
@@ -19,7 +20,7 @@ LEAST_CELLS = 4096  # this many cells are always allowed, even for very few part
 MOST_ALONG = 2**20  # cells along one axis, limited by float32 resolution
 ROUNDING = 2.0**-22  # relative tolerance when box / cutoff should be a whole number
 LEAST_CUTOFF = 2.0**-62  # the square of a shorter cutoff may be 0 in float32
-MOST_SHOWN = 100  # characters of a user's value quoted in an error message
+MOST_EDGES = 2**30 - 1  # from a periodic box to a position; MOST_IMAGES in the kernels
 COARSE = 1e-3  # fraction of the cutoff; if the rounding bound exceeds it, the user is warned
 
 # The layout of `struct Box` in kernels/neighbour_geometry.cu.
@@ -67,6 +68,14 @@ class SearchBox:
             f" or further than the cutoff {cutoff:g}, since the box is {x:g} x {y:g} x {z:g}:"
             f" search smaller parts{with_skin if bound < cutoff else ', without what is far away'}"
         )
+
+    def require_near(self, positions: NDArray[np.float64]) -> None:
+        """Raise UserError as a search does for a position too many periods away; on the host."""
+        with np.errstate(over="ignore"):
+            away = np.abs(positions - self.low)
+            is_near = (away < np.inf) & (away <= np.multiply(MOST_EDGES, self.size))
+        far = np.flatnonzero((~is_near & self.periodic).any(axis=1))
+        raise_unsound(int(far[-1]) + 1 if len(far) else 0, 0)
 
     def searched(self, cutoff: float) -> float:
         """Clamp the cutoff so that float32 can hold its square; the same pairs are found."""
@@ -126,7 +135,7 @@ def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) ->
     if edges is None:
         raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
     without_gradient("box", edges)
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         matrix = np.asarray(edges, np.float64)
         if matrix.shape == (3, 3) and (edges := edges_of(matrix)) is None:
             raise UserError("triclinic boxes are not supported here: box takes three edges")
@@ -180,17 +189,17 @@ def measured(
     return SearchBox((a, b, c), (x, y, z), known.periodic)
 
 
-def shown(value: Any) -> str:
-    """Return a user's value as one short line, for error messages."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
-
-
-def without_gradient(name: str, value: Any) -> None:
-    """Raise UserError if a value or an item of it requires a gradient, which is not computed."""
-    parts = value if isinstance(value, tuple | list) else (value,)
-    if any(getattr(part, "requires_grad", False) for part in parts):
-        raise UserError(f"there is no gradient in {name}: give {name} detached, as numbers")
+def raise_unsound(not_finite: int, outside: int, most: str = "2^30") -> None:
+    """Raise UserError for the status of a search. most: edges from the box to a position."""
+    if not_finite:
+        raise UserError(
+            f"position {not_finite - 1} is not finite, or is over {most} edges of the box away"
+            " along an axis that repeats"
+        )
+    if outside:
+        raise UserError(
+            f"position {outside - 1} is outside the box along an axis that does not repeat"
+        )
 
 
 def three(name: str, value: Any, kind: type, wanted: str) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.arguments import shown, without_gradient
 from gpubench.base.errors import UserError
 from gpubench.core.grid import edges_of
 from gpubench.neighbours.box import (
@@ -23,9 +24,7 @@ from gpubench.neighbours.box import (
     SearchBox,
     Triple,
     box_of,
-    shown,
     three,
-    without_gradient,
 )
 
 FLAT = 2.0**-40  # an edge of the brick below this part of the longest vector counts as 0

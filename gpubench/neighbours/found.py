@@ -28,10 +28,13 @@ class Found(Fixed):
     Copying and pickling wait for the device and raise the same errors as `check`.
     """
 
-    arrays: Arrays
-    plan: PairKernels
-    rows: ResultArrays
-    positions: Any
+    _arrays: Arrays
+    _plan: PairKernels
+    _rows: ResultArrays
+    _positions: Any
+    _source: Any
+    _pairs: int | None
+    _given: dict[str, Any]
 
     def __init__(
         self,
@@ -43,20 +46,21 @@ class Found(Fixed):
         given: Any,
     ) -> None:
         # positions: as a kernel argument. given: the user's own array of positions.
-        vars(self).update(arrays=arrays, plan=plan, rows=rows, positions=positions)
-        self._source, self._pairs = given, pairs
-        self._given = rows.given if arrays.gives_once else {}
+        vars(self).update(
+            _arrays=arrays, _plan=plan, _rows=rows, _positions=positions, _source=given,
+            _pairs=pairs, _given=rows.given if arrays.gives_once else {},
+        )  # fmt: skip
 
     def __reduce__(self) -> Any:
         self.check()
         names = ("counts", "offsets", "neighbours", "ids", "images", "moves")
-        is_own = isinstance(self._source, self.arrays.given)
-        given = self._source if is_own else self.positions.owner
+        is_own = isinstance(self._source, self._arrays.given)
+        given = self._source if is_own else self._positions.owner
         rows = {name: self._give(name) for name in names}
-        return restored, (given, self.plan.box, self.plan.cell, rows)
+        return restored, (given, self._plan.box, self._plan.cell, rows)
 
     def __repr__(self) -> str:
-        rows = self.rows.counts.shape[0]
+        rows = self._rows.counts.shape[0]
         pairs = "pairs not counted yet" if self._pairs is None else f"{self._pairs:,} pairs"
         return f"Found({rows:,} particles, {pairs})"
 
@@ -92,17 +96,17 @@ class Found(Fixed):
     @uncompiled
     def _give(self, name: str) -> Any:
         if name not in self._given:
-            array = getattr(self.rows, name)
-            self._given[name] = None if array is None else self.arrays.give(array)
+            array = getattr(self._rows, name)
+            self._given[name] = None if array is None else self._arrays.give(array)
         return self._given[name]
 
     @uncompiled
     def __len__(self) -> int:
         """Return the number of pairs. Waits for the device."""
         if self._pairs is None:
-            with self.arrays.lock, self.arrays.on_stream():
-                last = self.arrays.device.download(self.rows.offsets)[-1]
-                self._pairs = min(int(last), int(self.rows.neighbours.shape[0]))
+            with self._arrays.lock, self._arrays.on_stream():
+                last = self._arrays.device.download(self._rows.offsets)[-1]
+                self._pairs = min(int(last), int(self._rows.neighbours.shape[0]))
         return self._pairs
 
     def pairs(self) -> Any:
@@ -115,7 +119,7 @@ class Found(Fixed):
 
         Shape (pairs, 3), in the unit and type of the positions, computed in double precision.
         """
-        vectors = self._each("write_geometry", (3,), self.positions.dtype)
+        vectors = self._each("write_geometry", (3,), self._positions.dtype)
         if (gradients := self._gradients()) is None:
             return vectors
         pairs = self.pairs()
@@ -128,7 +132,7 @@ class Found(Fixed):
 
         The gradient of a zero distance is defined as 0.
         """
-        distances = self._each("write_geometry", (), self.positions.dtype)
+        distances = self._each("write_geometry", (), self._positions.dtype)
         if (gradients := self._gradients()) is None:
             return distances
         return gradients.Distances.apply(self.vectors(), distances)
@@ -148,31 +152,31 @@ class Found(Fixed):
         The errors: a position that is not finite, a position outside the box along an axis that is
         not periodic, more pairs than the capacity. Returns self.
         """
-        with self.arrays.lock, self.arrays.on_stream():
-            most = self.plan.require_sound()
-        room = int(self.rows.neighbours.shape[0])
-        if self.plan.capacity is not None and most > room:
+        with self._arrays.lock, self._arrays.on_stream():
+            most = self._plan.require_sound()
+        room = int(self._rows.neighbours.shape[0])
+        if self._plan.capacity is not None and most > room:
             raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
         return self
 
-    def suits(self, arrays: Arrays, particles: int, in_cells: bool) -> bool:
-        """Whether a search with these properties can reuse this result's arrays."""
-        is_alike = (self.plan.particles, self.rows.ids is not None) == (particles, in_cells)
-        return self.arrays.device is arrays.device and is_alike
+    def rows_for(self, arrays: Arrays, particles: int, in_cells: bool) -> ResultArrays | None:
+        """Return this result's arrays, for a search to overwrite; None if they do not suit it."""
+        is_alike = (self._plan.particles, self._rows.ids is not None) == (particles, in_cells)
+        return self._rows if self._arrays.device is arrays.device and is_alike else None
 
     def at(self, positions: Any, given: Any) -> Found:
         """Return the same list with new positions. given: the user's own array of them."""
-        return Found(self.arrays, self.plan, self.rows, positions, self._pairs, given)
+        return Found(self._arrays, self._plan, self._rows, positions, self._pairs, given)
 
     @uncompiled
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Run a kernel that writes one item of this shape for each pair."""
-        arrays, rows, plan, pairs = self.arrays, self.rows, self.plan, len(self)
+        arrays, rows, plan, pairs = self._arrays, self._rows, self._plan, len(self)
         with arrays.lock, arrays.on_stream():
             out = arrays.empty((pairs, *shape), dtype.name)
             given = {
                 "offsets": rows.offsets, "neighbours": rows.neighbours, "out": out,
-                "most": np.int64(pairs), "rows": plan.particles, "given": self.positions,
+                "most": np.int64(pairs), "rows": plan.particles, "given": self._positions,
                 "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
             }  # fmt: skip
             if rows.images is None:
@@ -202,16 +206,16 @@ class Kept:
 
     def __init__(self, found: Found, reach: float) -> None:
         self.found, self._reach2 = found, np.float64(reach) ** 2
-        device, positions = found.arrays.device, found.positions
+        device, positions = found._arrays.device, found._positions
         self._before = device.empty(positions.shape, positions.dtype)
         device.copy(positions, self._before)
-        self._flag, self._kernel = device.empty(1, "int64"), found.plan.kernel("has_moved")
+        self._flag, self._kernel = device.empty(1, "int64"), found._plan.kernel("has_moved")
 
     def serves(self, arrays: Arrays, positions: Any) -> bool:
         """Wait; True if the list is valid for these positions; False if one is not finite."""
-        device, plan, before = arrays.device, self.found.plan, self._before
+        device, plan, before = arrays.device, self.found._plan, self._before
         is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
-        if arrays is not self.found.arrays or not is_alike:
+        if arrays is not self.found._arrays or not is_alike:
             return False
         device.fill(self._flag, 0)
         self._kernel(

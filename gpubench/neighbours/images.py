@@ -11,10 +11,10 @@ from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays
-from gpubench.neighbours.box import SearchBox, measured
+from gpubench.neighbours.box import SearchBox, measured, raise_unsound
 from gpubench.neighbours.cell import Cell, step_of
 from gpubench.neighbours.method import chosen
-from gpubench.neighbours.plan import BLOCK, PairKernels, Plan, ResultArrays, raise_unsound
+from gpubench.neighbours.plan import BLOCK, PairKernels, Plan, ResultArrays
 from gpubench.primitives.scan import ExclusiveScan
 
 THREADS = 2048  # that measure the particles along open axes

@@ -15,7 +15,7 @@ from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
-from gpubench.neighbours.box import SearchBox
+from gpubench.neighbours.box import SearchBox, raise_unsound
 from gpubench.neighbours.cell import Cell
 from gpubench.primitives.cell_query import CellQuery
 from gpubench.problems.cells.contract import LinkedCells
@@ -210,18 +210,5 @@ class Plan(PairKernels):
         not_finite, outside, most = status
         if not_finite or outside or self.capacity is not None:
             self._device.fill(self.status, 0)
-        raise_unsound(not_finite, outside, "2^30")
+        raise_unsound(not_finite, outside)
         return most
-
-
-def raise_unsound(not_finite: int, outside: int, most: str) -> None:
-    """Raise UserError for the status of a search. most: edges from the box to a position."""
-    if not_finite:
-        raise UserError(
-            f"position {not_finite - 1} is not finite, or is over {most} edges of the box away"
-            " along an axis that repeats"
-        )
-    if outside:
-        raise UserError(
-            f"position {outside - 1} is outside the box along an axis that does not repeat"
-        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import warnings
 from contextlib import suppress
@@ -10,10 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gpubench.base.arguments import number, shown
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
-from gpubench.neighbours.box import OPEN, SearchBox, box_of, measured, shown, without_gradient
+from gpubench.neighbours.box import OPEN, SearchBox, box_of, measured
 from gpubench.neighbours.cell import Cell, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
@@ -82,7 +82,7 @@ class NeighbourList(Fixed):
         capacity: int | None = None,
         method: str = "auto",
     ) -> None:
-        cutoff, skin = _number("cutoff", cutoff, positive=True), _number("skin", skin)
+        cutoff, skin = number("cutoff", cutoff, positive=True), number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
         self._given = space_of(box, low, periodic, self.reach)
         if not isinstance(order, str) or order not in ("input", "cells"):
@@ -96,6 +96,7 @@ class NeighbourList(Fixed):
         self._require_plain(capacity, order)
         self._plan: tuple[Any, Plan | CellPlan] | None = None
         self._last: Kept | None = None
+        self._around: SearchBox | None = None  # the box of the last search
         if (own := self._searched()) is not None and (why := own.why_coarse(cutoff, skin)):
             warnings.warn(why, stacklevel=2)
 
@@ -171,7 +172,8 @@ class NeighbourList(Fixed):
             if last is not None and last.serves(arrays, taken):
                 return last.found.at(taken, positions)
             found = self._search(arrays, taken, positions, None)
-            spare = self.skin - found.plan.box.bound(self.reach)
+            assert self._around is not None
+            spare = self.skin - self._around.bound(self.reach)
             self._last = Kept(found, max(0.0, spare / 2))
             return found
 
@@ -182,13 +184,12 @@ class NeighbourList(Fixed):
         """
         if box is not None and self._given is not None:
             raise UserError("bound takes no box where the list has one of its own")
-        own = self._searched() or box_of(box, (0, 0, 0), False)
-        if own is None and self._plan is not None:
-            own = self._plan[1].box
+        own = self._searched() or box_of(box, (0, 0, 0), False) or self._around
         if own is None:
+            edges = ", or give the edges of the box around the particles"
             raise UserError(
-                "in open space the bound is that of the last search, and there was none: search"
-                " first, or give the edges of the box around the particles"
+                "with open axes the bound is that of the last search, and none has succeeded yet:"
+                f" search first{edges if self._given is None else ''}"
             )
         return own.bound(self.reach)
 
@@ -205,8 +206,8 @@ class NeighbourList(Fixed):
             rows = plan.rows(arrays)
         elif self._capacity is None:
             raise UserError("out is for a list with a capacity")
-        elif isinstance(out, Found) and out.suits(arrays, n, self._in_cells):
-            rows = out.rows
+        elif isinstance(out, Found) and (kept := out.rows_for(arrays, n, self._in_cells)):
+            rows = kept
         else:
             raise UserError("out takes what an earlier search like this one found")
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
@@ -227,6 +228,7 @@ class NeighbourList(Fixed):
                 arrays.device, search, taken, box, grid, self.reach,
                 half=self._half, in_cells=self._in_cells, capacity=self._capacity,
             )  # fmt: skip
+            self._around = box
         return self._plan[1]
 
     def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
@@ -236,7 +238,7 @@ class NeighbourList(Fixed):
             plan = CellPlan(device, self._method, taken, cell, self.cutoff, self.skin, self._half)
             self._plan = key, plan
         plan.place(taken)
-        vars(self)["chosen"] = plan.chosen
+        vars(self).update(chosen=plan.chosen, _around=plan.box)
         return plan
 
     def _box(self, arrays: Arrays, taken: Any) -> SearchBox:
@@ -257,14 +259,3 @@ def _capacity(value: Any) -> int:
         if not isinstance(value, bool) and (capacity := operator.index(value)) >= 0:
             return capacity
     raise UserError(f"capacity takes a whole number of neighbours, not {shown(value)}")
-
-
-def _number(name: str, value: Any, positive: bool = False) -> float:
-    without_gradient(name, value)
-    number = math.nan
-    with suppress(TypeError, ValueError, OverflowError):
-        number = math.nan if isinstance(value, str | bytes) else float(value)
-    if not math.isfinite(number) or number < 0 or (positive and number == 0):
-        least = "above 0" if positive else "of at least 0"
-        raise UserError(f"{name} takes a number {least}, not {shown(value)}")
-    return number

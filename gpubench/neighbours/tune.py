@@ -10,11 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench import registry
+from gpubench.base.arguments import number, path_of, shown
 from gpubench.base.errors import UserError
 from gpubench.base.messages import say
 from gpubench.devices import Device, open_device
@@ -149,9 +151,8 @@ def tune(
     `out` like those of `gpubench run`, under the study `tune`. Raises UserError for invalid
     arguments, DeviceUnavailable if the device is not available.
     """
-    if task not in TASKS or task == "update":
-        known = ", ".join(name for name in TASKS if name != "update")
-        raise UserError(f"the task must be one of {known}, not {task!r}")
+    cutoff, out = number("cutoff", cutoff, positive=True), path_of("out", out)
+    _require_known(task, budget)
     frames = (
         read_frames(Path(positions)) if isinstance(positions, str | Path) else frames_of(positions)
     )
@@ -178,7 +179,7 @@ def tune(
             f"timing {last.particles:,} particles on {opened.name}: at most about {seconds:.0f} s,"
             " and more where code is compiled for the first time"
         )
-        path, races = _measured([*sweeps.values()], opened, Path(out), budget)
+        path, races = _measured([*sweeps.values()], opened, out, budget)
     ranked = races[last.distribution]
     found = Tuned(ranked, path, _code(ranked, cutoff, given))
     if len(states) == 1:
@@ -193,6 +194,14 @@ def tune(
     )
 
 
+def _require_known(task: Any, budget: Any) -> None:
+    tasks = [name for name in TASKS if name != "update"]
+    if not isinstance(task, str) or task not in tasks:
+        raise UserError(f"the task must be one of {', '.join(tasks)}, not {shown(task)}")
+    if not isinstance(budget, Budget | None):
+        raise UserError(f"budget takes a Budget, not {shown(budget)}")
+
+
 def _box(
     frames: Frames,
     box: Triple | None,
@@ -200,6 +209,12 @@ def _box(
     periodic: bool | tuple[bool, bool, bool] | None,
 ) -> SearchBox | None:
     """Return the box described by the arguments of `tune` and the file; None for open space."""
+    if frames.box is not None and frames.periodic is periodic is None:
+        x, y, z = frames.box
+        say(
+            f"{frames.source} states a box of {x:g} x {y:g} x {z:g}, but not where it repeats: all"
+            " axes are taken as open; give --periodic xyz or none (periodic=True or False)"
+        )
     repeats = (frames.periodic or False) if periodic is None else periodic
     edges = frames.box if box is None and np.any(repeats) else box
     if edges is None and (low is not None or np.any(repeats)):
@@ -232,13 +247,13 @@ class _Moments:
 
     def placed(self, reach: float, which: slice = slice(None)) -> list[ParticleSet]:
         """Return the selected frames with cells for `reach`: the cutoff, or cutoff + skin."""
-        if not (math.isfinite(reach) and reach > 0):
-            raise UserError(f"the cutoff must be positive and finite, not {reach}")
         box = self.given or box_around(*self._ends, reach)
         if self.given is None and (why := box.why_coarse(reach)):
             raise UserError(why)
         reach = box.searched(reach)
         grid = replace(box.grid(len(self.frames[-1]), reach), cutoff=reach)
+        for frame in self.frames[which]:
+            box.require_near(frame)
         return [from_positions(frame, grid, box.low) for frame in self.frames[which]]
 
     @cached_property

@@ -54,3 +54,9 @@ def test_what_cannot_be_read_is_refused(tmp_path):
     assert len(load(tmp_path)) == 1
     with pytest.raises(UserError, match=r"other\.json"):
         load(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize("path", [3, None, b"x", ["results"]])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(UserError, match="load takes a path, not "):
+        load(path)

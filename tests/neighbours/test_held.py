@@ -23,6 +23,8 @@ def test_nothing_of_a_list_looks_as_if_it_could_be_set(name):
     before = len(search(POSITIONS))
     with pytest.raises(UserError, match=f"{name} of a NeighbourList cannot be set: make another"):
         setattr(search, name, 0.5)
+    with pytest.raises(UserError, match=f"{name} of a NeighbourList cannot be deleted: make"):
+        delattr(search, name)
     assert (search.cutoff, len(search(POSITIONS))) == (1.0, before)
 
 
@@ -31,6 +33,17 @@ def test_nothing_of_what_was_found_does(name):
     found = NeighbourList(1.0, EDGES)(POSITIONS)
     with pytest.raises(UserError, match=f"{name} of a Found cannot be set"):
         setattr(found, name, POSITIONS)
+    with pytest.raises(UserError, match=f"{name} of a Found cannot be deleted"):
+        delattr(found, name)
+
+
+def test_no_attribute_leads_to_something_that_can_be_set():
+    plain = (str, int, float, np.ndarray, type(None))
+    search = NeighbourList(1.0, EDGES)
+    for held in (search, search(POSITIONS)):
+        for name in dir(held):
+            value = getattr(held, name)
+            assert name.startswith("_") or callable(value) or isinstance(value, plain), name
 
 
 @pytest.mark.parametrize("copied", COPIES)

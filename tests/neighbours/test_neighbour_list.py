@@ -270,7 +270,7 @@ class TestCapacity:
         assert np.array_equal(found.offsets, plain.offsets)
         assert {*map(tuple, found.pairs().tolist())} == {*map(tuple, plain.pairs().tolist())}
         again = search(drawn(300, seed=1), out=found)
-        assert again.rows is found.rows
+        assert again._rows is found._rows
         for wrong in (5, NeighbourList(1.0, EDGES, order="cells")(positions)):
             with pytest.raises(UserError, match="an earlier search like this one"):
                 search(positions, out=wrong)
@@ -317,7 +317,7 @@ def test_host_memory_is_free_when_a_search_returns():
         given = positions.copy()
         found = search(given)
         # Seen through NumPy, without asking the device for it.
-        listed = found.rows.neighbours.owner.copy()
+        listed = found._rows.neighbours.owner.copy()
         given[:] = np.nan
         found.check()
         assert np.array_equal(found.offsets, plain.offsets)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 import warnings
 
@@ -106,10 +108,28 @@ def test_the_bound_in_open_space_is_that_of_the_last_search():
     with pytest.raises(UserError, match="search first, or give the edges of the box"):
         search.bound()
     search(np.array([[0.0, 0, 0], [100, 0, 0]]))
+    for each in (search, pickle.loads(pickle.dumps(search)), copy.copy(search)):
+        assert each.bound() == search.bound()
     assert search.bound() == pytest.approx(2.0**-21 * (np.hypot(110, np.sqrt(2)) + 1))
     assert search.bound((5, 4, 7)) == pytest.approx(2.0**-21 * (np.sqrt(90) + 1))
     with pytest.raises(UserError, match="bound takes no box where the list has one"):
         NeighbourList(1.0, (5, 4, 7)).bound((1, 1, 1))
+
+
+@pytest.mark.parametrize("edges", [(5, 0, 7), (0, 0, 1.5)])
+def test_the_bound_of_a_box_with_open_axes_is_that_of_the_last_search(edges):
+    """Also where the axis is short, which is searched with images."""
+    search = NeighbourList(1.0, edges, True)
+    with pytest.raises(UserError, match=r"none has succeeded yet: search first$"):
+        search.bound()
+    with pytest.raises(UserError, match="bound takes no box where the list has one"):
+        search.bound((1, 1, 1))
+    with pytest.raises(UserError):
+        search(np.full((2, 3), np.nan))
+    search(np.array([[0.0, 0, 0], [0, 100, 0]]))
+    bound = search.bound()
+    assert 2.0**-21 * 100 < bound < 2.0**-21 * 120
+    assert pickle.loads(pickle.dumps(search)).bound() == copy.deepcopy(search).bound() == bound
 
 
 class CuPy:
@@ -123,17 +143,30 @@ class CuPy:
     RawModule = property(lambda _: CuPy)
 
 
-def test_the_file_for_cupy_warns_too(tmp_path, monkeypatch):
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    """Return the class of the file for CuPy."""
     write(tmp_path / "it")
     monkeypatch.setitem(sys.modules, "cupy", CuPy())
     code = compile((tmp_path / "it" / "cupy_neighbours.py").read_text(), __file__, "exec")
     exec(code, taken := {"__file__": str(tmp_path / "it" / "cupy_neighbours.py")})
-    make = taken["NeighbourList"]
+    return taken["NeighbourList"]
+
+
+@pytest.mark.parametrize("name", ["bound", "n", "cutoff", "count"])
+def test_nothing_of_the_file_for_cupy_can_be_set(make, name):
+    search = make(10, (0, 0, 0), (9, 9, 9), 1.0)
+    for change in (lambda: setattr(search, name, 3), lambda: delattr(search, name)):
+        with pytest.raises(AttributeError, match=f"{name} of a NeighbourList cannot be .*: make"):
+            change()
+
+
+def test_the_file_for_cupy_warns_too(make):
     assert make(10, (0, 0, 0), (9, 9, 9), 1.0).bound < 1e-4
     with pytest.warns(UserWarning, match="pairs may be lost"):
-        assert make(10, (0, 0, 0), (10, 10, 10), 1e-23).cutoff2 > 0
+        assert make(10, (0, 0, 0), (10, 10, 10), 1e-23)._cutoff2 > 0
     with pytest.warns(UserWarning, match=r"up to 0.0095 "):
         make(10, (0, 0, 0), (1e4, 1e4, 100), 0.25)
-    assert np.isfinite(make(10, (0, 0, 0), (10, 10, 10), 1e30).cutoff2)
+    assert np.isfinite(make(10, (0, 0, 0), (10, 10, 10), 1e30)._cutoff2)
     with pytest.raises(ValueError, match="float32 cannot tell"):
         make(10, (0, 0, 0), (1e19, 1e19, 1e19), 1e18)

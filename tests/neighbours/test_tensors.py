@@ -37,9 +37,9 @@ def test_a_search_is_queued_as_its_kernels_would_be_one_by_one(bindings, positio
     # No copy tells the host how many pairs there are; the ids of rows in cells are copied.
     assert bindings.copies == [4 * 2000] * ("order" in more)
     assert all(grid[-1] == STREAM for _, grid, _ in replayed)
-    (_, plan), rows = search._plan, found.rows
+    (_, plan), rows = search._plan, found._rows
     bindings.launched.clear()
-    plan._list(found.positions, rows.counts, rows.offsets, rows.neighbours)
+    plan._list(found._positions, rows.counts, rows.offsets, rows.neighbours)
     assert bindings.launched == replayed
     assert type(found.neighbours) is Tensor
     if "capacity" not in more:
@@ -141,14 +141,14 @@ def test_a_copy_of_what_was_found_has_its_own_arrays(bindings, positions):
     other.distances()
     ((name, _, words),) = bindings.launched
     assert name == "write_geometry" and other.positions.ptr in words
-    assert found.positions.ptr not in words
+    assert found._positions.ptr not in words
 
 
 def test_a_gradient_is_detached_before_a_search(bindings, positions, monkeypatch):
     plain = Tensor(positions.host)
     monkeypatch.setattr(Tensor, "detach", lambda _: plain, raising=False)
     positions.requires_grad = True
-    assert NeighbourList(1.0, EDGES, True)(positions).positions.owner.host is plain.host
+    assert NeighbourList(1.0, EDGES, True)(positions)._positions.owner.host is plain.host
 
 
 def test_more_memory_than_a_gpu_has_is_not_asked_for(bindings, positions):

@@ -232,7 +232,7 @@ def test_the_box_is_that_of_the_file_where_none_is_given(
     [
         ("absent.npy --cutoff 1", "cannot read"),
         ("bad.xyz --cutoff 1", "frame 0 of bad.xyz: it does not have 3 particles"),
-        ("one.npy --cutoff 0", "positive"),
+        ("one.npy --cutoff 0", "cutoff takes a number above 0, not 0.0"),
         (
             "one.npy --cutoff 1 --periodic xyz",
             "--periodic (periodic=) needs the edges of the box, which one.npy does not state:"
@@ -269,3 +269,79 @@ def test_bad_input_is_refused(words, said, frames, tmp_path, monkeypatch):
     assert said in str(result.exception)
     assert "\n" not in str(result.exception)
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        *(("cutoff", odd, "cutoff takes a number above 0, not ")
+          for odd in ("1", None, [1.0], 10**400, 1 + 0j, -1, np.nan)),
+        *(("device", odd, "device takes a name such as cuda:1, not ")
+          for odd in (3, None, b"opencl", ["opencl"])),
+        *(("task", odd, "the task must be one of build, count, ten-counts, list, not ")
+          for odd in (3, ["list"], None, np.array(["list", "list"]))),
+        *(("out", odd, "out takes a path, not ") for odd in (3, None, b"x")),
+        *(("budget", odd, "budget takes a Budget, not ") for odd in (3, "20")),
+        pytest.param("cutoff", 10**5000, "takes a number above 0, not int", id="of 5,000 digits"),
+        ("box", (10**400,) * 3, "box takes three positive finite edges"),
+        ("low", (1e300,) * 3, "is over 2^30 edges of the box away"),
+        ("positions", np.ma.masked_less(np.ones((5, 3)), 2), "without masked numbers"),
+    ],
+)  # fmt: skip
+def test_an_odd_argument_is_refused_in_one_line(frames, tmp_path, name, value, said):
+    given = {"positions": frames[0], "cutoff": 1.0, "box": BOX, "periodic": True, "out": tmp_path}
+    with pytest.raises(UserError) as refused:
+        gpubench.tune(**given | {"device": "opencl", name: value})
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 200
+
+
+def test_an_array_that_is_not_on_the_host_is_refused():
+    class OnAGpu:
+        def __array__(self, *_, **__):
+            raise TypeError("implicit conversion is not allowed")
+
+    with pytest.raises(UserError, match="take an array of NumPy, not OnAGpu: copy it to the host"):
+        gpubench.tune(OnAGpu(), 1.0)
+
+
+@pytest.mark.parametrize("far", [1e308, -1e308, 6.0 * 2**30, -6.0 * 2**30])
+@pytest.mark.parametrize("frame", [0, 1])
+def test_a_position_too_many_periods_away_is_refused_as_by_neighbour_list(frames, far, frame):
+    frames = frames[:2].copy()
+    frames[frame, 7, 1] = far
+    with pytest.raises(UserError, match="position 7 is not finite, or is over") as expected:
+        gpubench.NeighbourList(1.0, BOX, (False, True, True))(frames[frame])
+    with pytest.raises(UserError) as refused:
+        gpubench.tune(frames, 1.0, BOX, (False, True, True), device="opencl")
+    assert str(refused.value) == str(expected.value)
+
+
+def test_so_many_periods_away_a_position_is_taken_by_both(few, frames, tmp_path):
+    frames[0, 7, 1] += 6.0 * (2**30 - 2)
+    pairs = len(gpubench.NeighbourList(1.0, BOX, True)(frames[0]))
+    found = gpubench.tune(frames[0], 1.0, BOX, True, device="opencl", out=tmp_path, budget=SHORT)
+    assert pairs in [each.measurement.record.outcome.get("pairs") for each in found.ranked]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [({}, 1), ({"periodic": True}, 0), ({"periodic": False}, 0), ({"box": (7.0, 7.0, 7.0)}, 1)],
+)
+def test_a_file_that_states_a_box_but_not_where_it_repeats_is_told_of(
+    few, frames, tmp_path, capsys, more, told
+):
+    """GSD's box, which was left out without a word."""
+    gsd = pytest.importorskip("gsd.hoomd")
+    path = tmp_path / "t.gsd"
+    with gsd.open(str(path), "w") as file:
+        moment = gsd.Frame()
+        moment.configuration.box = [*BOX, 0, 0, 0]
+        moment.particles.N, moment.particles.position = 200, frames[0] - 3
+        file.append(moment)
+    gpubench.tune(path, 1.0, **more, task="build", device="opencl", out=tmp_path, budget=SHORT)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "repeats" in line]
+    assert lines == told * [
+        f"gpubench: {path} states a box of 6 x 6 x 6, but not where it repeats: all axes are"
+        " taken as open; give --periodic xyz or none (periodic=True or False)"
+    ]

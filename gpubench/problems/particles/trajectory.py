@@ -90,8 +90,14 @@ def read_frames(path: Path) -> Frames:
 
 def frames_of(positions: object, source: str = "positions") -> Frames:
     """Convert an array of shape (particles, 3 or 4) or (frames, particles, 3 or 4) to frames."""
+    if np.ma.is_masked(positions):
+        raise UserError(f"{source} take an array without masked numbers: leave them out")
     try:
         array = np.asarray(positions)
+    except (TypeError, RuntimeError) as error:  # arrays of GPUs, and tensors that need gradients
+        raise UserError(
+            f"{source} take an array of NumPy, not {type(positions).__name__}: copy it to the host"
+        ) from error
     except ValueError as error:
         raise UserError(f"all frames of {source} must have the same number of particles") from error
     if array.ndim == 2:
