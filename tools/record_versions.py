@@ -3,8 +3,8 @@
     python tools/record_versions.py RESULTS...
 
 Writes gpubench/evidence/versions.json: for each commit, the version of each algorithm in its
-records, alone or with a workload, if the records have none or the current rule differs. Needs the
-commits in the history; entries of other commits are kept.
+records, alone or with a workload, of one rank or of several, if the records have none or the
+current rule differs. Needs the commits in the history; entries of other commits are kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpubench.evidence.files import load_results
 
 def main() -> None:
     """Read the results and the commits, and write the file."""
-    wanted: dict[str, dict[tuple[str, str, str], str | None]] = {}
+    wanted: dict[str, dict[tuple[str, ...], str | None]] = {}
     for results in load_results([Path(path) for path in sys.argv[1:]]):
         if not (commit := results.environment["commit"]) or results.environment["dirty"]:
             continue

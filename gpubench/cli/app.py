@@ -57,21 +57,28 @@ for name, command in COMMANDS.items():
     app.command(name, cls=Command)(with_options(command))
 
 
-def main() -> None:
-    """Run the command line; exit with status 2 if an error prevents an answer, see `exits`."""
+def main(reports: bool = True) -> None:
+    """Run the command line; exit with status 2 if an error prevents an answer, see `exits`.
+
+    reports: whether to report errors; otherwise they are raised, for one of several ranks to tell.
+    """
     stdout = sys.stdout
     try:
         exits.open_output()
         try:
-            app(prog_name="gpubench")
+            status = app(prog_name="gpubench", standalone_mode=reports)
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
+        if not reports:
+            exits.raise_for_ranks(error)
         sys.exit(exits.status_of(error))
     finally:
         sys.stdout = stdout
+    if status:
+        sys.exit(status)
 
 
 def _version(wanted: bool) -> None:

@@ -11,7 +11,7 @@ import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from gpubench.base.errors import UserError
 from gpubench.base.messages import say_why
@@ -66,23 +66,13 @@ def status_of(error: Exception) -> int:
     Bad input, overlong file names, failed output and lack of memory print one line; a closed pipe
     prints nothing. An error in the program prints its traceback and one line.
     """
+    said = _said_of(error)
     with suppress(OSError):  # standard error may be full too
-        if isinstance(error, UserError):
-            say_why(str(error))
-        elif isinstance(error, OutputLost):
-            if not isinstance(error.__cause__, BrokenPipeError):
-                say_why(str(error))
-        elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            # Unlike a missing file, such a path raises OSError in every check, even in exists().
-            say_why(f"the name of a file or folder is too long: {str(error.filename)[:40]}...")
-        elif isinstance(error, MemoryError):
-            said = " ".join(str(error).split())
-            say_why(
-                f"there is not enough memory{f' ({said})' if said else ''}: choose a smaller input"
-            )
-        else:
+        if said is None:
             traceback.print_exception(error)
-            say_why(f"ended without an answer because of {type(error).__name__}: {error}")
+            said = f"ended without an answer because of {type(error).__name__}: {error}"
+        if said:
+            say_why(said)
     # Otherwise a failed flush at interpreter exit would change the exit status.
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -91,6 +81,35 @@ def status_of(error: Exception) -> int:
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return ERROR
+
+
+def raise_for_ranks(error: Exception) -> NoReturn:
+    """Raise what `ends_all` tells as `status_of` would: an error in the program as it is.
+
+    A command line without a command ends with the help.
+    """
+    if hasattr(error, "format_message"):  # Typer's errors of usage
+        said = error.format_message()
+        raise SystemExit(said) if "\n" in said else UserError(said)
+    said = _said_of(error)
+    if said is None:
+        raise error
+    raise UserError(said) if said else SystemExit(ERROR)
+
+
+def _said_of(error: Exception) -> str | None:
+    """Return why a command ended; "" for a closed pipe, None for an error in the program."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OutputLost):
+        return "" if isinstance(error.__cause__, BrokenPipeError) else str(error)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        # Unlike a missing file, such a path raises OSError in every check, even in exists().
+        return f"the name of a file or folder is too long: {str(error.filename)[:40]}..."
+    if isinstance(error, MemoryError):
+        said = " ".join(str(error).split())
+        return f"there is not enough memory{f' ({said})' if said else ''}: choose a smaller input"
+    return None
 
 
 def _lost(error: OSError) -> OutputLost:

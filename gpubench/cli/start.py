@@ -36,7 +36,7 @@ def start() -> None:
         try:
             try:
                 ctrl_c.calls(signal.default_int_handler)
-                main()
+                main(reports=ranks is None)  # otherwise `ends_all` does
             finally:
                 ctrl_c.calls(ctrl_c.note)
         except KeyboardInterrupt:

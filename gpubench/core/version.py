@@ -1,7 +1,8 @@
 """The version of the timed code: a hash of exactly the code that affects an algorithm's time.
 
 Included: the algorithm's class, all definitions in the package that it uses, even indirectly, and
-kernel files named there, with their includes. Excluded: code that describes, checks or reports,
+kernel files named there, with their includes; for several ranks also all decompositions and
+transports. Excluded: code that describes, checks or reports,
 comments, docstrings, annotations, messages, and names of files and imports; results stay valid
 when these change. The sources are parsed, never imported, so that any commit can be hashed.
 
@@ -23,6 +24,16 @@ from pathlib import Path
 from gpubench.base import paths
 
 EPOCH = 1
+RANKS = "ranks"  # in place of a name: several ranks share the work
+# Where the code that ranks share work by begins, in this commit and in older ones.
+SHARED = (
+    ("decomposed", "share"),
+    ("distributed/team", "Team"),
+    ("distributed/transport", "open_transport"),
+    ("distributed/domain_decomposition", "share"),
+    ("workloads/shared", "share"),
+    ("parallel/transport", "open_transport"),
+)
 NAMED_IN = ("algorithms", "libraries", "workloads")  # packages whose classes have a `name`
 # Packages and modules that are never timed, of this commit and of older ones.
 NOT_TIMED = {
@@ -65,11 +76,15 @@ class SourceTree:
     def version(self, names: Sequence[str], backend: str) -> str | None:
         """Return the version of an algorithm, or of an algorithm and a workload, by name.
 
-        backend: cuda or opencl. Returns EPOCH and 12 hex digits; None for an unknown name.
+        names: with RANKS among them, that of several ranks. backend: cuda or opencl. Returns EPOCH
+        and 12 hex digits; None for an unknown name.
         """
-        if not all(name in self._named for name in names):
+        named = [name for name in names if name != RANKS]
+        if not all(name in self._named for name in named):
             return None
-        todo = [self._named[name] for name in names]
+        todo = [self._named[name] for name in named]
+        if RANKS in names:
+            todo += [(module, name) for module, name in SHARED if self.has(module, name)]
         seen: set[Place] = set()
         while todo:
             place = todo.pop()
@@ -313,9 +328,13 @@ def _sources() -> SourceTree:
 
 
 @cache
-def version_of(algorithm: str, workload: str | None, backend: str) -> str | None:
+def version_of(
+    algorithm: str, workload: str | None, backend: str, ranks: int | None = None
+) -> str | None:
     """Return the version of an algorithm, or of an algorithm together with a workload.
 
-    None for algorithms from outside the package.
+    ranks: the number of ranks that share the workload. None for algorithms from outside the
+    package.
     """
-    return _sources().version([name for name in (algorithm, workload) if name], backend)
+    shared = RANKS if workload and (ranks or 1) > 1 else None
+    return _sources().version([n for n in (algorithm, workload, shared) if n], backend)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from gpubench.core.version import RANKS
 from gpubench.evidence.records import Declared, Record
 
 STEP = "workload-step"  # the problem of a complete simulation step
@@ -84,9 +85,14 @@ def legacy() -> dict[str, Any]:
     return found | {"versions": json.loads(VERSIONS.read_text(encoding="utf-8"))}
 
 
-def subject_of(record: Record) -> tuple[str, str, str]:
-    """Return the subject whose code a version covers: back end, algorithm, workload (or "")."""
-    return record.device, record.algorithm, record.at("workload") or ""
+def subject_of(record: Record) -> tuple[str, ...]:
+    """Return the subject whose code a version covers: back end, algorithm, workload (or "").
+
+    For several ranks, RANKS is the last.
+    """
+    workload = record.at("workload")
+    subject = record.device, record.algorithm, workload or ""
+    return (*subject, RANKS) if workload and record.at("ranks") else subject
 
 
 def version_of(record: Record, environment: Mapping[str, Any]) -> str:

@@ -119,7 +119,8 @@ class MeasurementRow:
     @cached_property
     def is_old(self) -> bool:
         """Whether the timed code has changed since, up to this version of the package."""
-        current = version_of(self.record.algorithm, self.workload, self.record.device)
+        record = self.record
+        current = version_of(record.algorithm, self.workload, record.device, record.at("ranks"))
         return current is not None and current != self.version.partition(" ")[0]
 
     @property

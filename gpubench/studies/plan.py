@@ -55,7 +55,7 @@ class Group:
         if isinstance(self.recipe, Simulation):
             declared |= {"problem": STEP, "task": None, "answer": None}
         workload = self.recipe.workload if isinstance(self.recipe, Simulation) else None
-        version = version_of(subject.algorithm, workload, device.backend)
+        version = version_of(subject.algorithm, workload, device.backend, self.ranks)
         identity = self.identity(device, subject, mode)
         return identity | {"declared": declared, "version": version}
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from fluid_steps import step
+from report_pages import results, run_of
 
 from gpubench import registry
 from gpubench.base import paths
-from gpubench.core.version import SourceTree, version_of
+from gpubench.core.version import RANKS, SHARED, SourceTree, version_of
 from gpubench.devices import Device
+from gpubench.evidence.declared import subject_of
 from gpubench.evidence.declared import version_of as version_of_record
 from gpubench.evidence.pooling import pool
 from gpubench.studies import runner
+from gpubench.studies.plan import plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import load_study
 
@@ -171,6 +177,68 @@ def test_a_step_has_the_version_of_its_workload_and_its_cells() -> None:
         )
     )  # fmt: skip
     assert len({one, other, cells, version_of("dpd-standard", None, "cuda")}) == 4
+
+
+def of_one_and_several(folder: Path) -> tuple[str | None, str | None]:
+    sources = SourceTree(folder / "gpubench", folder / "kernels")
+    names = ["counting-sort", "sph-dam-break"]
+    return sources.version(names, "cuda"), sources.version([*names, RANKS], "cuda")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str | None, str | None]:
+    """Return a folder with a copy of the code, and its versions of one rank and of several."""
+    folder = tmp_path_factory.mktemp("tree")
+    for source, name in ((paths.PACKAGE, "gpubench"), (paths.kernel_folder(), "kernels")):
+        others = shutil.ignore_patterns("*.json*", "*.toml", "*.js", "__pycache__")
+        shutil.copytree(source, folder / name, ignore=others)
+    return folder, *of_one_and_several(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("kernels/slabs.cu", "+ shift;", "+ shift + 0;"),
+        ("gpubench/decomposed/rows.py", "LOW, HIGH = 0, 1", "LOW, HIGH = 1, 0"),
+        ("gpubench/distributed/team.py", "self.comm.bcast(None)", "self.comm.bcast(0)"),
+        ("gpubench/distributed/transport.py", "FIRST_OF_ALL = -5", "FIRST_OF_ALL = -4"),
+    ],
+)
+def test_what_ranks_share_work_by_is_of_the_version_of_several(
+    file: str, old: str, new: str, tree: tuple[Path, str | None, str | None]
+) -> None:
+    folder, one, several = tree
+    before = (folder / file).read_text(encoding="utf-8")
+    assert old in before
+    (folder / file).write_text(before.replace(old, new), encoding="utf-8")
+    changed = of_one_and_several(folder)
+    (folder / file).write_text(before, encoding="utf-8")
+    assert changed[0] == one and len({one, several, changed[1]}) == 3
+
+
+def test_the_code_of_several_ranks_begins_where_it_is_said_to() -> None:
+    sources = SourceTree(paths.PACKAGE, paths.kernel_folder())
+    assert [place for place in SHARED if sources.has(*place)] == [*SHARED[:3]]
+
+
+def test_records_of_several_ranks_have_the_version_of_several() -> None:
+    one, two = (version_of("counting-sort", "sph-dam-break", "cuda", ranks) for ranks in (None, 2))
+    for version, is_old in ((one, True), (two, False)):
+        made = step(shares=2, decomposition="slab", version=version)
+        [row] = run_of([made]).cells.values()
+        assert row.is_old == is_old
+    [record] = results([made]).records
+    assert subject_of(record) == ("cuda", "counting-sort", "sph-dam-break", RANKS)
+    [record] = results([step()]).records
+    assert subject_of(record) == ("cuda", "counting-sort", "sph-dam-break")
+    device = SimpleNamespace(backend="cuda")
+    planned = {
+        (group.ranks, group.described(device, *item)["version"])
+        for group in plan(load_study("silva2012-scaling"))
+        for item in group.items
+        if item[0].algorithm == "counting-sort" and group.ranks in (None, 2)
+    }
+    assert planned == {(None, one), (2, two)}
 
 
 def test_records_hold_the_version(opencl_device: Device, tmp_path: Path) -> None:

@@ -316,6 +316,29 @@ class TestBadInput:
             done.stderr,
         )
 
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ("simulate sph-dam-break --steps 3 --steps 4", "--steps was given twice: .+"),
+            (
+                "simulate sph-dam-break --transport pigeon",
+                "no transport 'pigeon': one of auto, mpi, nccl, peer",
+            ),
+            ("simulate sph-dam-break --steps many", ".*'--steps'.*many.*"),
+            ("frobnicate", "No such command 'frobnicate'.*"),
+        ],
+    )
+    def test_what_every_rank_refuses_is_one_line(self, tmp_path, arguments, message):
+        done = run_gpubench(3, *arguments.split(), folder=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(rf"gpubench: rank \d of 3: {message}\n", done.stderr)
+
+    def test_no_command_is_one_help(self, tmp_path):
+        done = run_gpubench(3, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("Usage: gpubench") == 1
+        assert len(done.stderr.splitlines()) > 20
+
     @pytest.mark.parametrize("command", ["check", "devices", "list", "report"])
     def test_commands_of_one_process(self, gpubench_command, monkeypatch, tmp_path, command):
         alone = Ranks(SimpleNamespace(), 0, 1, 0, 1)

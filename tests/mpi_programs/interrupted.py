@@ -26,7 +26,7 @@ class Importing(MetaPathFinder):
             interrupt()
 
 
-def command_line() -> None:
+def command_line(reports: bool) -> None:
     if WHEN == "running":
         interrupt()
     if WHEN == "exiting":
