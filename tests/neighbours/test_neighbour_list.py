@@ -551,6 +551,32 @@ def test_arrays_of_a_gpu_stay_there(to_gpu, dtype, half, cutoff):
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize(
+    ("cell", "periodic", "cutoff"),
+    [
+        ([(15, 0, 0), (4, 12, 0), (-3, 5, 21)], True, 1.5),  # tilted
+        ([(3, 0, 0), (1.2, 2.8, 0), (-0.9, 0.7, 2.5)], True, 4.0),  # the cutoff is longer
+        ([(3, 0, 0), (1, 4, 0), (0, 0, 0)], (True, True, False), 2.5),  # a slab
+    ],
+)  # fmt: skip
+def test_cells_of_any_shape_are_searched_on_a_gpu(to_gpu, half, cell, periodic, cutoff):
+    _, up, down = to_gpu
+    x = np.random.default_rng(5).uniform(-1, 2, (500, 3)) @ np.array([*cell[:2], (0, 0, 9)])
+    plain = NeighbourList(cutoff, np.array(cell, float), periodic, half=half)(x)
+    found = NeighbourList(cutoff, np.array(cell, float), periodic, half=half)(up(x))
+    rows = [np.column_stack(arrays) for arrays in (
+        (plain.pairs(), plain.shifts), (down(found.pairs()), down(found.shifts))
+    )]  # fmt: skip
+    if half:  # which of both rows holds a pair is open
+        rows = [np.where((r[:, :1] < r[:, 1:2]), r, np.c_[r[:, 1::-1], -r[:, 2:]]) for r in rows]
+        rows = [np.c_[r[:, :2], np.abs(r[:, 2:])] for r in rows]
+    mine, theirs = (r[np.lexsort(r.T)] for r in rows)
+    assert len(mine) and np.array_equal(mine, theirs)
+    assert np.allclose(np.sort(down(found.distances())), np.sort(plain.distances()))
+
+
+@pytest.mark.cuda
 @pytest.mark.parametrize("more", [{}, {"order": "cells"}])
 def test_what_a_gpu_found_is_pickled(to_gpu, more):
     _, up, down = to_gpu
