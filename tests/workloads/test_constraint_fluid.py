@@ -71,6 +71,16 @@ def test_steps_of_a_stirred_and_soft_fluid_are_those_of_float64(opencl_device):
         assert simulation.check() is None
 
 
+def test_steps_at_the_far_wall_of_a_long_box_are_those_of_float64(opencl_device):
+    simulation = made(opencl_device, length=60.0, time_step=0.5)
+    state = simulation.state()
+    state["places"][:, 2] = 2**31 - 1 - state["places"][:, 2]
+    simulation.restore(state)
+    for _ in range(5):
+        simulation.advance(3)
+        assert simulation.check() is None
+
+
 def test_wrong_velocities_and_residuals_are_noticed(opencl_device, monkeypatch):
     simulation = made(opencl_device)
     simulation.advance(4)
