@@ -180,6 +180,13 @@ with open_device("opencl:oclgrind") as device:
             simulation.require_sound()
             if given:
                 simulation.paint()
+            if decomposition == "slab":  # as if the lowest plane were of another rank
+                simulation.bounds = simulation.bounds + [1, 0]
+                first = simulation.edge
+                simulation._edges = lambda: [(first, first + simulation.owned)]
+                simulation._look_for_leavers()
+                simulation._wait_for_leavers()
+                assert 0 < simulation._left.view("int32")[0] < simulation.owned
 print(simulation.step)
 """
 
