@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.decomposed import room
+from gpubench.decomposed.planes import Planes
 from gpubench.devices import Device
 from gpubench.simulate.ranks import Crew
 from gpubench.simulate.setup import ALGORITHM, Setup
@@ -84,7 +85,7 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
         touched = bool(getattr(simulation, "bodies", ())) and bool(
             device.download(simulation.on_device.pushes).any()
         )
-        if run.decomposition and getattr(simulation, "bodies", ()):
+        if isinstance(simulation, Planes) and getattr(simulation, "bodies", ()):
             own = simulation.workspace_bytes - simulation._part_bytes
             assert own == simulation.on_device.workspace_bytes
         found.append(
