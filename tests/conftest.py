@@ -43,7 +43,10 @@ COLLECTED = pytest.StashKey[list[pytest.Item]]()  # before any choice by name or
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drop forms that no device of a kind can run, and choose what the second runtime runs."""
+    """Drop forms that no device of a kind can run, and choose what the second runtime runs.
+
+    There all tests are long, and thorough those that are long on the first runtime too.
+    """
     items[:] = [
         item
         for item in items
@@ -52,6 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     for item in items:
         if is_of_second(item):
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.thorough)
             item.add_marker(pytest.mark.long)
     config.stash[COLLECTED] = [*items]
 
