@@ -95,7 +95,7 @@ class TestTrajectories:
         ("ranks", "decomposition", "names"),
         [
             (2, "slab", ("euler", "one-particle", "dpd")),
-            (2, "master", ("hashed",)),
+            pytest.param(2, "master", ("hashed",), marks=pytest.mark.long),
             pytest.param(3, "master", ("hashed-bodies",), marks=pytest.mark.long),
             pytest.param(2, "slab", ("dam-break", "bodies"), marks=pytest.mark.long),
             pytest.param(2, "master", ("bodies", "euler", "dpd-walls"), marks=pytest.mark.long),
@@ -407,8 +407,8 @@ def test_studies_and_ranks_know_the_same_decompositions():
 @pytest.mark.long
 def test_records_name_the_transport(tmp_path):
     done = run_gpubench(
-        2, "run", "silva2012-table1", "--quick", "--particles", "2000", "--algorithms",
-        "radix-grid", "--device", DEVICE, "--oversubscribe", "--out", tmp_path,
+        2, "run", "silva2012-table1", "--quick", "--sweeps", "several", "--particles", "2000",
+        "--algorithms", "radix-grid", "--device", DEVICE, "--oversubscribe", "--out", tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (file,) = tmp_path.glob("*/*.json")
