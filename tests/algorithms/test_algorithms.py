@@ -156,8 +156,8 @@ def whole_suites() -> list[Any]:
     searches are those over linked lists or over sorted cells. A hash grid differs between its forms
     in keys, a matrix in how its blocks are stored. Forms of collision, and of subdivision by the
     screen, differ in their filter, those of a filter in whether they keep what is left out. All
-    these are thorough: their contract is tested below. Of others' libraries on the host only the adapters are ours. The rounds of
-    `bucket-resort` grow with the square of the fullest cell.
+    these are thorough: their contract is tested below. Of others' libraries on the host only the
+    adapters are ours. The rounds of `bucket-resort` grow with the square of the fullest cell.
     """
     return [
         pytest.param(
