@@ -94,10 +94,10 @@ class TestTrajectories:
     @pytest.mark.parametrize(
         ("ranks", "decomposition", "names"),
         [
-            (2, "slab", ("euler", "one-particle", "dpd")),
+            (2, "slab", ("one-particle", "dpd")),
             pytest.param(2, "master", ("hashed",), marks=pytest.mark.long),
             pytest.param(3, "master", ("hashed-bodies",), marks=pytest.mark.long),
-            pytest.param(2, "slab", ("dam-break", "bodies"), marks=pytest.mark.long),
+            pytest.param(2, "slab", ("dam-break", "bodies", "euler"), marks=pytest.mark.long),
             pytest.param(2, "master", ("bodies", "euler", "dpd-walls"), marks=pytest.mark.long),
             pytest.param(4, "slab", ("dam-break", "one-particle", "dpd"), marks=pytest.mark.long),
             pytest.param(
