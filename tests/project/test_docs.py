@@ -303,6 +303,7 @@ def regimes():
     return Searches(run)
 
 
+@pytest.mark.long
 def test_the_readme_counts_what_its_map_shows(regimes):
     tiles = maps.figure(regimes, "count", "readme").spec["datasets"]["tiles"]
     shown = [tile for tile in tiles if tile["p"] == 0]  # uniform, in random order
@@ -315,6 +316,7 @@ def test_the_readme_counts_what_its_map_shows(regimes):
     ) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_readme_counts_the_comparisons_of_the_report(regimes):
     said = search_pages.libraries_verdict(regimes)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
