@@ -88,6 +88,10 @@ class Arrays(ABC):
         """Return a result as the user's kind of array; on the host, wait until it is complete."""
 
     @abstractmethod
+    def sorted(self, array: Any) -> Any:
+        """Sort an array by `library`, and return it, or another."""
+
+    @abstractmethod
     def on_stream(self) -> AbstractContextManager[Any]:
         """Return a context in which launches go to the user's current stream."""
 
@@ -134,6 +138,12 @@ class HostArrays(Arrays):
             self.device.complete(array, host)
         return host if self._torch is None else self._torch.from_numpy(host)
 
+    def sorted(self, array: Any) -> Any:
+        if (host := array.owner).size:
+            self.device.complete(array, host)
+            host.sort()
+        return self.view(host)
+
     @contextmanager
     def on_stream(self) -> Iterator[None]:
         """Return a context that waits on exit for everything queued in it.
@@ -179,6 +189,11 @@ class CudaArrays(Arrays):
             BorrowedArray(address + at, shape, dtype, block, at)
             for at, shape, dtype in layout.places
         ]
+
+    def sorted(self, array: BorrowedArray) -> BorrowedArray:
+        found = self.library.sort(self.give(array))
+        view: BorrowedArray = self.view(getattr(found, "values", found))  # of PyTorch, a tuple
+        return view
 
     def on_stream(self) -> AbstractContextManager[Any]:
         return NOTHING if self.device.is_current else self.device.made_current()

@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.base.arguments import whole
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, uncompiled
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
+from gpubench.neighbours.rows import write_matrix
 
 
 class Found(Fixed):
     """Neighbours of n particles, in compressed sparse rows (CSR).
 
-    The neighbours of row r are `neighbours[offsets[r]:offsets[r + 1]]`, in no particular order.
-    Row r is particle r. With `order="cells"`, rows follow cell order: row r is particle `ids[r]`,
-    and `neighbours` contains row numbers instead of particle numbers.
+    The neighbours of row r are `neighbours[offsets[r]:offsets[r + 1]]`, in no particular order, or
+    ascending with `sort=True`. Row r is particle r. With `order="cells"`, rows follow cell order:
+    row r is particle `ids[r]`, and `neighbours` contains row numbers instead of particle numbers.
 
     Later searches do not change these arrays. Vectors and distances are computed on request, from
     the array of positions that was searched: do not modify it in place before requesting them. If
@@ -109,6 +111,28 @@ class Found(Fixed):
                 self._pairs = min(int(last), int(self._rows.neighbours.shape[0]))
         return self._pairs
 
+    @uncompiled
+    def matrix(self, width: int | None = None, *, fill: int = -1) -> tuple[Any, Any]:
+        """Return the neighbours as a matrix, int32, shape (n, width), and the counts of its rows.
+
+        width: by default the longest row. fill: what follows the neighbours of a row, an int32.
+        Waits for the device. Raises UserError if a row is longer than the width, or if the list
+        found no room in its capacity.
+        """
+        fill = whole("fill", fill, -(2**31), 2**31 - 1)
+        width = None if width is None else whole("width", width, 0, 2**31 - 1)
+        arrays, rows, n = self._arrays, self._rows, self._plan.particles
+        with arrays.lock, arrays.on_stream():
+            total, room = int(arrays.device.download(rows.offsets)[-1]), rows.neighbours.shape[0]
+            if total > room:
+                raise no_room(total, room)
+            longest = int(self.counts.max()) if n else 0
+            if (width := longest if width is None else width) < longest:
+                raise UserError(f"a row has {longest} neighbours: matrix needs width={longest}")
+            out = arrays.empty((n, width), "int32")
+            write_matrix(arrays.device, rows, fill, out)
+            return arrays.give(out), self.counts
+
     def pairs(self) -> Any:
         """Return the two row numbers of each pair: int32, shape (pairs, 2)."""
         return self._each("write_pairs", (2,), np.dtype(np.int32))
@@ -156,7 +180,7 @@ class Found(Fixed):
             most = self._plan.require_sound()
         room = int(self._rows.neighbours.shape[0])
         if self._plan.capacity is not None and most > room:
-            raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
+            raise no_room(most, room)
         return self
 
     def rows_for(self, arrays: Arrays, particles: int, in_cells: bool) -> ResultArrays | None:
@@ -187,6 +211,11 @@ class Found(Fixed):
             blocks = arrays.device.blocks(plan.particles, BLOCK)
             plan.kernel(kernel).launch_from(blocks, BLOCK, given)
             return arrays.give(out)
+
+
+def no_room(pairs: int, room: int) -> UserError:
+    """Return the error of a list that is longer than its capacity."""
+    return UserError(f"{pairs:,} neighbours found no room in a capacity of {room:,}")
 
 
 def restored(given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any]) -> Found:

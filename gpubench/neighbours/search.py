@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
-from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
 
-from gpubench.base.arguments import number, shown
+from gpubench.base.arguments import number, shown, whole
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
@@ -19,6 +17,7 @@ from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import Plan
+from gpubench.neighbours.rows import sort_rows
 
 Order = Literal["input", "cells"]
 
@@ -37,6 +36,7 @@ class NeighbourList(Fixed):
         captured in a CUDA graph (with `out`), and reports errors in `Found.check`. By default the
         array is allocated to fit, and errors are raised immediately.
     method: how particles are sorted into cells, or "auto" for the fastest one measured.
+    sort: rows ascend by neighbour, then by shift, and are the same in every run.
 
     Edges of 0 and vectors of zeros are open axes, whatever `periodic` says, and have no bounds. Of
     other open axes, the edge of an orthogonal box is a bound, and the vector of another is ignored.
@@ -81,18 +81,26 @@ class NeighbourList(Fixed):
         skin: float = 0.0,
         capacity: int | None = None,
         method: str = "auto",
+        sort: bool = False,
     ) -> None:
         cutoff, skin = number("cutoff", cutoff, positive=True), number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
         self._given = space_of(box, low, periodic, self.reach)
         if not isinstance(order, str) or order not in ("input", "cells"):
             raise UserError(f"order takes input or cells, not {shown(order)}")
-        if not isinstance(half, bool | np.bool_):
-            raise UserError(f"half takes True or False, not {shown(half)}")
+        for name, value in (("half", half), ("sort", sort)):
+            if not isinstance(value, bool | np.bool_):
+                raise UserError(f"{name} takes True or False, not {shown(value)}")
+        if sort and (half or order == "cells"):
+            option = "half=True" if half else "order='cells'"
+            raise UserError(f"sort is not for {option}, whose rows may differ between runs")
+        if sort and capacity is not None:
+            raise UserError("sort is not for a capacity, since it allocates memory: leave one out")
         if not isinstance(method, str):
             raise UserError(f"method takes auto or the name of a search, not {shown(method)}")
         self._half, self._in_cells, self._method = bool(half), order == "cells", method
-        self._capacity = None if capacity is None else _capacity(capacity)
+        self._sort = bool(sort)
+        self._capacity = None if capacity is None else whole("capacity", capacity, 0)
         self._require_plain(capacity, order)
         self._plan: tuple[Any, Plan | CellPlan] | None = None
         self._last: Kept | None = None
@@ -210,7 +218,10 @@ class NeighbourList(Fixed):
             rows = kept
         else:
             raise UserError("out takes what an earlier search like this one found")
-        return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
+        pairs = plan.search(arrays, taken, rows)
+        if self._sort:
+            sort_rows(arrays, plan, rows)
+        return Found(arrays, plan, rows, taken, pairs, positions)
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan | CellPlan:
         """Return the plan of the last search if it fits, otherwise a new plan."""
@@ -252,10 +263,3 @@ class NeighbourList(Fixed):
         if why := around.why_coarse(self.cutoff, self.skin):
             raise UserError(f"{why}; or with this box given, which is warned of")
         return around
-
-
-def _capacity(value: Any) -> int:
-    with suppress(TypeError):
-        if not isinstance(value, bool) and (capacity := operator.index(value)) >= 0:
-            return capacity
-    raise UserError(f"capacity takes a whole number of neighbours, not {shown(value)}")

@@ -397,10 +397,10 @@ def test_positions_outside_an_open_axis(axis, end, beyond):
         ({"cutoff": 1.0, "order": np.array(["a", "b"])}, "order takes input or cells"),
         ({"cutoff": 1.0, "half": "no"}, "half takes True or False, not 'no'"),
         ({"cutoff": 1.0, "capacity": -1}, "capacity takes"),
-        ({"cutoff": 1.0, "capacity": 2.5}, "capacity takes a whole number of neighbours, not 2.5"),
+        ({"cutoff": 1.0, "capacity": 2.5}, "capacity takes a whole number of at least 0, not 2.5"),
         (
             {"cutoff": 1.0, "capacity": "10"},
-            "capacity takes a whole number of neighbours, not '10'",
+            "capacity takes a whole number of at least 0, not '10'",
         ),
         ({"cutoff": 1.0, "capacity": True}, "capacity takes a whole number"),
         ({"cutoff": 1.0, "capacity": 10**12}, "3725.29 GiB for one array"),
