@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.arguments import without_gradient
 from gpubench.base.errors import OutOfMemory, UserError
 from gpubench.core.memory import allowed_bytes
 from gpubench.devices.base import Device
@@ -86,6 +87,14 @@ class Arrays(ABC):
     @abstractmethod
     def give(self, array: Any) -> Any:
         """Return a result as the user's kind of array; on the host, wait until it is complete."""
+
+    def numbers(self, name: str, value: Any) -> Any:
+        """Return a user's few numbers on the host; those of a tensor, which may have a gradient."""
+        if "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
+            if self.given is not sys.modules["torch"].Tensor:
+                without_gradient(name, value)
+            return value.detach().cpu().numpy()
+        return value.get() if hasattr(value, "__cuda_array_interface__") else value
 
     @abstractmethod
     def sorted(self, array: Any) -> Any:

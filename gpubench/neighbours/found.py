@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, uncompiled
 from gpubench.neighbours.box import SearchBox
-from gpubench.neighbours.cell import Cell
+from gpubench.neighbours.cell import Cell, deformed
 from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
 from gpubench.neighbours.rows import write_matrix
 
@@ -25,7 +26,8 @@ class Found(Fixed):
 
     Later searches do not change these arrays. Vectors and distances are computed on request, from
     the array of positions that was searched: do not modify it in place before requesting them. If
-    it is a tensor that requires a gradient, vectors and distances are differentiable.
+    it is a tensor that requires a gradient, vectors and distances are differentiable, twice too; so
+    they are in a box that was given in the call.
 
     Copying and pickling wait for the device and raise the same errors as `check`.
     """
@@ -35,6 +37,8 @@ class Found(Fixed):
     _rows: ResultArrays
     _positions: Any
     _source: Any
+    _box: Any
+    _kernels: PairKernels
     _pairs: int | None
     _given: dict[str, Any]
 
@@ -46,11 +50,16 @@ class Found(Fixed):
         positions: Any,
         pairs: int | None,
         given: Any,
+        box: Any = None,
+        kernels: PairKernels | None = None,
     ) -> None:
-        # positions: as a kernel argument. given: the user's own array of positions.
+        # positions: as a kernel argument. given, box: the user's own array of positions, and the
+        # box of the call. kernels: those of this box, if it is not that of the search.
         vars(self).update(
             _arrays=arrays, _plan=plan, _rows=rows, _positions=positions, _source=given,
             _pairs=pairs, _given=rows.given if arrays.gives_once else {},
+            _box=box if getattr(box, "requires_grad", False) else None,
+            _kernels=plan if kernels is None else kernels,
         )  # fmt: skip
 
     def __reduce__(self) -> Any:
@@ -59,7 +68,7 @@ class Found(Fixed):
         is_own = isinstance(self._source, self._arrays.given)
         given = self._source if is_own else self._positions.owner
         rows = {name: self._give(name) for name in names}
-        return restored, (given, self._plan.box, self._plan.cell, rows)
+        return restored, (given, self._kernels.box, self._kernels.cell, rows, self._box)
 
     def __repr__(self) -> str:
         rows = self._rows.counts.shape[0]
@@ -148,7 +157,8 @@ class Found(Fixed):
             return vectors
         pairs = self.pairs()
         particles = pairs if self.ids is None else self.ids[pairs]
-        return gradients.Vectors.apply(self._source, vectors, particles)
+        shifts = None if self._box is None else self.shifts
+        return gradients.Vectors.apply(self._source, self._box, vectors, particles, shifts)
 
     @uncompiled
     def distances(self) -> Any:
@@ -163,7 +173,7 @@ class Found(Fixed):
 
     def _gradients(self) -> Any:
         """Return the module with the autograd functions; None if no gradient is required."""
-        if not getattr(self._source, "requires_grad", False):
+        if self._box is None and not getattr(self._source, "requires_grad", False):
             return None  # the usual case
         from gpubench.neighbours import gradients  # needs PyTorch
 
@@ -188,14 +198,10 @@ class Found(Fixed):
         is_alike = (self._plan.particles, self._rows.ids is not None) == (particles, in_cells)
         return self._rows if self._arrays.device is arrays.device and is_alike else None
 
-    def at(self, positions: Any, given: Any) -> Found:
-        """Return the same list with new positions. given: the user's own array of them."""
-        return Found(self._arrays, self._plan, self._rows, positions, self._pairs, given)
-
     @uncompiled
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Run a kernel that writes one item of this shape for each pair."""
-        arrays, rows, plan, pairs = self._arrays, self._rows, self._plan, len(self)
+        arrays, rows, plan, pairs = self._arrays, self._rows, self._kernels, len(self)
         with arrays.lock, arrays.on_stream():
             out = arrays.empty((pairs, *shape), dtype.name)
             given = {
@@ -218,7 +224,9 @@ def no_room(pairs: int, room: int) -> UserError:
     return UserError(f"{pairs:,} neighbours found no room in a capacity of {room:,}")
 
 
-def restored(given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any]) -> Found:
+def restored(
+    given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any], source: Any
+) -> Found:
     """Rebuild a result from copied or unpickled arrays."""
     arrays = arrays_of(rows["counts"])
     with arrays.lock, arrays.on_stream():
@@ -227,28 +235,59 @@ def restored(given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any]
             name: None if array is None else arrays.view(array) for name, array in rows.items()
         }
         kernels = PairKernels(arrays.device, taken, box, cell)
-        return Found(arrays, kernels, ResultArrays(**views, given=rows), taken, None, given)
+        return Found(arrays, kernels, ResultArrays(**views, given=rows), taken, None, given, source)
 
 
 class Kept:
-    """A list that stays valid until a particle has moved further than `reach` since the search."""
+    """A list that stays valid until particles have moved too far, or the box has changed too much.
 
-    def __init__(self, found: Found, reach: float) -> None:
-        self.found, self._reach2 = found, np.float64(reach) ** 2
+    given: what was searched. corner: of all boxes. sure: pairs nearer than this are listed.
+    """
+
+    def __init__(
+        self, found: Found, given: SearchBox | Cell | None, corner: Any, cutoff: float, sure: float
+    ) -> None:
+        self._found, self._space, self._corner = found, given, np.array(corner, np.float64)
+        self._cutoff, self._sure = cutoff, sure
         device, positions = found._arrays.device, found._positions
         self._before = device.empty(positions.shape, positions.dtype)
         device.copy(positions, self._before)
         self._flag, self._kernel = device.empty(1, "int64"), found._plan.kernel("has_moved")
 
-    def serves(self, arrays: Arrays, positions: Any) -> bool:
-        """Wait; True if the list is valid for these positions; False if one is not finite."""
-        device, plan, before = arrays.device, self.found._plan, self._before
+    def serves(self, arrays: Arrays, positions: Any, given: SearchBox | Cell | None) -> bool:
+        """Wait; True if the list is valid for these positions; False if one is not finite.
+
+        Two particles within the cutoff now, that each moved by `reach` beside the deformation, were
+        within (cutoff + 2 reach) apart before, times `stretch`.
+        """
+        device, before = arrays.device, self._before
         is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
-        if arrays is not self.found._arrays or not is_alike:
+        change, stretch = deformed(self._space, given)
+        reach = (self._sure / stretch - self._cutoff) / 2
+        if arrays is not self._found._arrays or not is_alike or reach < 0:
             return False
+        plan = self._kernels(positions, given)
         device.fill(self._flag, 0)
         self._kernel(
             device.blocks(plan.particles, BLOCK), BLOCK, before=before, now=positions,
-            box=plan.packed_box, particles=plan.particles, reach2=self._reach2, status=self._flag,
+            box=plan.packed_box, change=device.upload(np.append(change, self._corner)),
+            particles=plan.particles, reach2=np.float64(reach) ** 2, status=self._flag,
         )  # fmt: skip
         return not device.download(self._flag)[0]
+
+    def found_at(
+        self, positions: Any, given: SearchBox | Cell | None, source: Any, box: Any
+    ) -> Found:
+        """Return the same list with new positions, and a new box; source: the user's array."""
+        old, kernels = self._found, self._kernels(positions, given)
+        return Found(old._arrays, old._plan, old._rows, positions, old._pairs, source, box, kernels)
+
+    def _kernels(self, positions: Any, given: SearchBox | Cell | None) -> PairKernels:
+        """Return the kernels of a box; those along open axes stay."""
+        plan, device = self._found._plan, self._found._arrays.device
+        if given == self._space or given is None:
+            return plan
+        if isinstance(given, Cell):
+            return PairKernels(device, positions, plan.box, given)
+        x, y, z = np.where(given.periodic, given.size, plan.box.size).tolist()
+        return PairKernels(device, positions, replace(plan.box, size=(x, y, z)))
