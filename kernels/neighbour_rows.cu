@@ -1,7 +1,12 @@
 /* Rows of a list of neighbours: keys by which a library sorts their pairs, and rows as a matrix. The neighbours of
    row r are from offsets[r] to offsets[r + 1].
 
-   IMAGES: whether pairs have images. The first `particles` are the particles, and have no source. */
+   IMAGES: whether pairs have images. The first `particles` are the particles, and have no source. REAL: the type of
+   distances. LIMITS: what they must be below: 0 nothing, the sum (1) or the larger (2) of two radii, or an item of a
+   table by species (3). */
+#ifdef __OPENCL_VERSION__
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
 
 __device__ __forceinline__ int is_before(GLOBAL const int *move, GLOBAL const int *than)
 {
@@ -58,14 +63,66 @@ __global__ void read_keys(GLOBAL const int64 *__restrict__ offsets, GLOBAL const
     }
 }
 
-/* Each row in `width` items, filled up. One thread per item. */
+/* Keep those pairs of each row, in place, whose neighbour is at least `first` and whose distance is below its limit and
+   the skin. A limit of 0 keeps none. One thread per row. */
+__global__ void keep_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL int *neighbours, GLOBAL int *images,
+                           GLOBAL const REAL *__restrict__ distances, GLOBAL const double *__restrict__ sizes,
+                           GLOBAL const int *__restrict__ species, int kinds, double skin, int first, int rows,
+                           GLOBAL int *__restrict__ counts)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    int64 kept = offsets[row];
+    for (int64 k = offsets[row]; k < offsets[row + 1]; ++k) {
+        const int neighbour = neighbours[k];
+        int is_kept = neighbour >= first;
+#if LIMITS
+#if LIMITS == 1
+        const double limit = sizes[row] + sizes[neighbour];
+#elif LIMITS == 2
+        const double limit = fmax(sizes[row], sizes[neighbour]);
+#else
+        const double limit = sizes[(size_t)species[row] * kinds + species[neighbour]];
+#endif
+        is_kept &= limit > 0.0 && distances[k] < limit + skin;
+#endif
+        if (!is_kept)
+            continue;
+        neighbours[kept] = neighbour;
+#if IMAGES
+        images[kept] = images[k];
+#endif
+        ++kept;
+    }
+    counts[row] = (int)(kept - offsets[row]);
+}
+
+/* Copy what was kept of each row to where it is in a list of its own. One thread per row. */
+__global__ void pack_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                           GLOBAL const int *__restrict__ images, int rows, GLOBAL const int64 *__restrict__ to,
+                           GLOBAL int *__restrict__ packed, GLOBAL int *__restrict__ packed_images)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    const int64 away = offsets[row] - to[row];
+    for (int64 k = to[row]; k < to[row + 1]; ++k) {
+        packed[k] = neighbours[k + away];
+#if IMAGES
+        packed_images[k] = images[k + away];
+#endif
+    }
+}
+
+/* Each row in `width` items, filled up, with neighbours less `first`. One thread per item. */
 __global__ void write_matrix(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
-                             int rows, int width, int fill, GLOBAL int *__restrict__ out)
+                             int rows, int width, int first, int fill, GLOBAL int *__restrict__ out)
 {
     const size_t item = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (item >= (size_t)rows * width)
         return;
     const int row = (int)(item / width);
     const int64 k = offsets[row] + (int64)(item % width);
-    out[item] = k < offsets[row + 1] ? neighbours[k] : fill;
+    out[item] = k < offsets[row + 1] ? neighbours[k] - first : fill;
 }

@@ -14,7 +14,7 @@ from gpubench.neighbours.arrays import Arrays, arrays_of, uncompiled
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell, deformed
 from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
-from gpubench.neighbours.rows import write_matrix
+from gpubench.neighbours.rows import Limits, keep_pairs, write_matrix
 
 
 class Found(Fixed):
@@ -39,6 +39,7 @@ class Found(Fixed):
     _source: Any
     _box: Any
     _kernels: PairKernels
+    _first: int
     _pairs: int | None
     _given: dict[str, Any]
 
@@ -52,14 +53,16 @@ class Found(Fixed):
         given: Any,
         box: Any = None,
         kernels: PairKernels | None = None,
+        first: int = 0,
     ) -> None:
         # positions: as a kernel argument. given, box: the user's own array of positions, and the
-        # box of the call. kernels: those of this box, if it is not that of the search.
+        # box of the call. kernels: those of this box, if it is not that of the search. first: the
+        # number of queries, which precede the particles.
         vars(self).update(
             _arrays=arrays, _plan=plan, _rows=rows, _positions=positions, _source=given,
             _pairs=pairs, _given=rows.given if arrays.gives_once else {},
             _box=box if getattr(box, "requires_grad", False) else None,
-            _kernels=plan if kernels is None else kernels,
+            _kernels=plan if kernels is None else kernels, _first=first,
         )  # fmt: skip
 
     def __reduce__(self) -> Any:
@@ -67,8 +70,10 @@ class Found(Fixed):
         names = ("counts", "offsets", "neighbours", "ids", "images", "moves")
         is_own = isinstance(self._source, self._arrays.given)
         given = self._source if is_own else self._positions.owner
-        rows = {name: self._give(name) for name in names}
-        return restored, (given, self._kernels.box, self._kernels.cell, rows, self._box)
+        arrays = {name: getattr(self._rows, name) for name in names}
+        rows = {n: None if each is None else self._arrays.give(each) for n, each in arrays.items()}
+        kernels = self._kernels
+        return restored, (given, kernels.box, kernels.cell, rows, self._box, self._first)
 
     def __repr__(self) -> str:
         rows = self._rows.counts.shape[0]
@@ -108,7 +113,9 @@ class Found(Fixed):
     def _give(self, name: str) -> Any:
         if name not in self._given:
             array = getattr(self._rows, name)
-            self._given[name] = None if array is None else self._arrays.give(array)
+            given: Any = None if array is None else self._arrays.give(array)
+            is_of_queries = self._first and name == "neighbours"
+            self._given[name] = given - self._first if is_of_queries else given
         return self._given[name]
 
     @uncompiled
@@ -130,7 +137,7 @@ class Found(Fixed):
         """
         fill = whole("fill", fill, -(2**31), 2**31 - 1)
         width = None if width is None else whole("width", width, 0, 2**31 - 1)
-        arrays, rows, n = self._arrays, self._rows, self._plan.particles
+        arrays, rows, n = self._arrays, self._rows, self._rows.counts.shape[0]
         with arrays.lock, arrays.on_stream():
             total, room = int(arrays.device.download(rows.offsets)[-1]), rows.neighbours.shape[0]
             if total > room:
@@ -139,12 +146,14 @@ class Found(Fixed):
             if (width := longest if width is None else width) < longest:
                 raise UserError(f"a row has {longest} neighbours: matrix needs width={longest}")
             out = arrays.empty((n, width), "int32")
-            write_matrix(arrays.device, rows, fill, out)
+            write_matrix(arrays.device, rows, self._first, fill, out)
             return arrays.give(out), self.counts
 
     def pairs(self) -> Any:
-        """Return the two row numbers of each pair: int32, shape (pairs, 2)."""
-        return self._each("write_pairs", (2,), np.dtype(np.int32))
+        """Return the two row numbers of each pair, or query and particle: int32, (pairs, 2)."""
+        pairs = self._each("write_pairs", (2,), np.dtype(np.int32))
+        pairs[:, 1] -= self._first
+        return pairs
 
     @uncompiled
     def vectors(self) -> Any:
@@ -155,7 +164,7 @@ class Found(Fixed):
         vectors = self._each("write_geometry", (3,), self._positions.dtype)
         if (gradients := self._gradients()) is None:
             return vectors
-        pairs = self.pairs()
+        pairs = self._each("write_pairs", (2,), np.dtype(np.int32))
         particles = pairs if self.ids is None else self.ids[pairs]
         shifts = None if self._box is None else self.shifts
         return gradients.Vectors.apply(self._source, self._box, vectors, particles, shifts)
@@ -198,25 +207,42 @@ class Found(Fixed):
         is_alike = (self._plan.particles, self._rows.ids is not None) == (particles, in_cells)
         return self._rows if self._arrays.device is arrays.device and is_alike else None
 
+    def selected(self, first: int | None, limits: Limits | None, skin: float) -> Found:
+        """Return a selection of the pairs of this list, which is overwritten.
+
+        first: the number of queries, of which only the particles behind them are neighbours; None
+        for all rows and neighbours.
+        """
+        distances = limits and self._written("write_geometry", (), self._positions.dtype)
+        rows, first = self._plan.particles if first is None else first, first or 0
+        kept = keep_pairs(self._arrays, self._rows, rows, first, distances, limits, skin)
+        return Found(
+            self._arrays, self._plan, kept, self._positions, None, self._source, self._box, None,
+            first,
+        )  # fmt: skip
+
     @uncompiled
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Run a kernel that writes one item of this shape for each pair."""
+        with self._arrays.lock, self._arrays.on_stream():
+            return self._arrays.give(self._written(kernel, shape, dtype))
+
+    def _written(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         arrays, rows, plan, pairs = self._arrays, self._rows, self._kernels, len(self)
-        with arrays.lock, arrays.on_stream():
-            out = arrays.empty((pairs, *shape), dtype.name)
-            given = {
-                "offsets": rows.offsets, "neighbours": rows.neighbours, "out": out,
-                "most": np.int64(pairs), "rows": plan.particles, "given": self._positions,
-                "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
-            }  # fmt: skip
-            if rows.images is None:
-                given["ids"] = plan.numbers if rows.ids is None else rows.ids
-            elif kernel != "write_pairs":
-                kernel = kernel.replace("write", "write_image")
-                given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
-            blocks = arrays.device.blocks(plan.particles, BLOCK)
-            plan.kernel(kernel).launch_from(blocks, BLOCK, given)
-            return arrays.give(out)
+        out = arrays.empty((pairs, *shape), dtype.name)
+        given = {
+            "offsets": rows.offsets, "neighbours": rows.neighbours, "out": out,
+            "most": np.int64(pairs), "rows": rows.counts.shape[0], "given": self._positions,
+            "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
+        }  # fmt: skip
+        if rows.images is None:
+            given["ids"] = plan.numbers if rows.ids is None else rows.ids
+        elif kernel != "write_pairs":
+            kernel = kernel.replace("write", "write_image")
+            given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
+        blocks = arrays.device.blocks(rows.counts.shape[0], BLOCK)
+        plan.kernel(kernel).launch_from(blocks, BLOCK, given)
+        return out
 
 
 def no_room(pairs: int, room: int) -> UserError:
@@ -225,7 +251,7 @@ def no_room(pairs: int, room: int) -> UserError:
 
 
 def restored(
-    given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any], source: Any
+    given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any], source: Any, first: int
 ) -> Found:
     """Rebuild a result from copied or unpickled arrays."""
     arrays = arrays_of(rows["counts"])
@@ -234,8 +260,12 @@ def restored(
         views: dict[str, Any] = {
             name: None if array is None else arrays.view(array) for name, array in rows.items()
         }
-        kernels = PairKernels(arrays.device, taken, box, cell)
-        return Found(arrays, kernels, ResultArrays(**views, given=rows), taken, None, given, source)
+        own = {} if first else rows  # neighbours are given less `first`
+        kernels, found = (
+            PairKernels(arrays.device, taken, box, cell),
+            ResultArrays(**views, given=own),
+        )
+        return Found(arrays, kernels, found, taken, None, given, source, None, first)
 
 
 class Kept:

@@ -11,13 +11,13 @@ from gpubench.base.arguments import number, shown, whole
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
-from gpubench.neighbours.box import OPEN, SearchBox, box_of, measured
+from gpubench.neighbours.box import OPEN, SearchBox, Unsound, box_of, measured
 from gpubench.neighbours.cell import Cell, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import Plan
-from gpubench.neighbours.rows import sort_rows
+from gpubench.neighbours.rows import Limits, sort_rows, table_of
 
 Order = Literal["input", "cells"]
 
@@ -25,7 +25,8 @@ Order = Literal["input", "cells"]
 class NeighbourList(Fixed):
     """Lists all pairs of particles within a cutoff.
 
-    cutoff: in the unit of the positions. box: three edges; a 3x3 matrix whose rows are vectors, of
+    cutoff: in the unit of the positions; or a symmetric table of cutoffs by species, of which those
+        of 0 list no pairs. box: three edges; a 3x3 matrix whose rows are vectors, of
         any length and tilt; or None for open space. periodic: whether the box is periodic, for all
         axes or per axis. low: the lower corner of the box.
     half: list each pair once, in either particle's row: one of (i, j, S) and (j, i, -S), where S is
@@ -72,7 +73,7 @@ class NeighbourList(Fixed):
 
     def __init__(
         self,
-        cutoff: float,
+        cutoff: Any,
         box: Any = None,
         periodic: Any = False,
         *,
@@ -84,6 +85,8 @@ class NeighbourList(Fixed):
         method: str = "auto",
         sort: bool = False,
     ) -> None:
+        self._table = table_of(cutoff)
+        cutoff = cutoff if self._table is None else self._table.max()
         cutoff, skin = number("cutoff", cutoff, positive=True), number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
         self._given = given = space_of(box, low, periodic, self.reach)
@@ -145,28 +148,76 @@ class NeighbourList(Fixed):
         return vars(self) | {"_plan": None, "_last": None}  # both hold device memory
 
     @uncompiled
-    def __call__(self, positions: Any, out: Found | None = None, *, box: Any = None) -> Found:
+    def __call__(
+        self, positions: Any, out: Found | None = None, *, box: Any = None, queries: Any = None,
+        radii: Any = None, combine: Literal["sum", "max"] = "sum", species: Any = None,
+    ) -> Found:  # fmt: skip
         """List the neighbours of these particles.
 
         out: the result of an earlier search of the same number of particles, whose arrays are
             overwritten; only with a capacity.
         box: in place of the list's own, for this call; `periodic` and `low` stay. Of a tensor that
             requires a gradient, vectors and distances have one in the box too.
+        queries: other points, an array like the positions, in place of the particles: rows are of
+            queries, neighbours are particles, also at distance 0.
+        radii: a number for each particle. Listed are pairs nearer than the sum of both, or with
+            combine="max" than the larger one, and the skin; the cutoff must be as large.
+        species: a row of the table of cutoffs, for each particle.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            given = self._space(box, arrays)
-            return self._search(arrays, arrays.take(positions), given, positions, box, out)
+            if queries is radii is species is self._table is None:
+                given = self._space(box, arrays)
+                return self._search(arrays, arrays.take(positions), given, positions, box, out)
+            self._require_selecting(out, queries, radii, species)
+            first, many = None, positions.shape[0]
+            if queries is not None:
+                positions = arrays.joined("queries", queries, positions)
+                first = positions.shape[0] - many
+            taken, limits = arrays.take(positions), None
+            n, given = taken.shape[0], self._space(box, arrays)
+            if radii is not None:
+                limits = Limits.of_radii(arrays, n, radii, combine, self.cutoff)
+            if self._table is not None:
+                limits = Limits.of_species(arrays, n, species, self._table)
+            try:
+                found = self._search(arrays, taken, given, positions, box, None)
+            except Unsound as error:
+                raise error.of_queries(first or 0) from None
+            return found.selected(first, limits, self.skin)
+
+    def _require_selecting(self, out: Any, queries: Any, radii: Any, species: Any) -> None:
+        """Raise UserError for options of a call that do not go together, or with the list's."""
+        if species is not None and self._table is None:
+            raise UserError("species need a table: NeighbourList(cutoff=table), one row for each")
+        if species is None and self._table is not None:
+            raise UserError("a table of cutoffs needs species=, a row of it for each particle")
+        names = {"queries": queries, "radii": radii, "species": species}
+        asked = [name for name, value in names.items() if value is not None]
+        if len(asked) > 1:
+            raise UserError(f"{asked[0]} and {asked[1]} do not go together: leave one out")
+        options = {"out": out is not None, "capacity": self._capacity is not None}
+        options |= {"order='cells'": self._in_cells}
+        options |= {"half=True": self._half and queries is not None}
+        for option, is_set in options.items():
+            if is_set:
+                raise UserError(f"{option} is not for {asked[0]}: leave one out")
 
     @uncompiled
-    def count(self, positions: Any, out: Any = None, *, box: Any = None) -> Any:
+    def count(
+        self, positions: Any, out: Any = None, *, box: Any = None, queries: Any = None,
+        radii: Any = None, combine: Literal["sum", "max"] = "sum", species: Any = None,
+    ) -> Any:  # fmt: skip
         """Return the number of neighbours of each particle: int32, shape (n,).
 
         Like `Found.counts`, but without making a list, and always in the order of the input.
         out: the array from an earlier count of the same number of particles, to overwrite. With a
             capacity as well, nothing is allocated and the host does not wait.
-        box: as in a search.
+        The others as in a search; queries, radii and species do make a list.
         """
+        if not (queries is radii is species is self._table is None):
+            more = {"radii": radii, "combine": combine, "species": species}
+            return self(positions, out, box=box, queries=queries, **more).counts
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken = arrays.take(positions)
@@ -195,6 +246,8 @@ class NeighbourList(Fixed):
         """
         if not self.skin:
             raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
+        if self._table is not None:
+            raise UserError("update is not for a table of cutoffs: search each time")
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             given, last = self._space(box, arrays), self._last

@@ -232,3 +232,32 @@ def test_a_search_within_what_is_compiled():
     for _ in range(2):
         assert torch.equal(compiled(positions), energy(positions))
     assert torch.equal(torch.autograd.grad(compiled(positions), positions)[0], expected)
+
+
+@pytest.mark.parametrize("columns", [3, 4])
+def test_vectors_to_other_points_have_derivatives_in_both(columns):
+    x = drawn(columns).detach().nan_to_num().requires_grad_()
+    q = (x.detach()[:7] + 0.05).requires_grad_()
+    box = torch.tensor(EDGES, dtype=torch.float64, requires_grad=True)
+    search = NeighbourList(1.0, EDGES, REPEATS, sort=True)
+    assert len(search(x, queries=q)) > 7
+
+    def energy(x, q, box):
+        return (search(x, queries=q, box=box).distances() ** 3).sum()
+
+    assert torch.autograd.gradcheck(energy, (x, q, box))
+    assert torch.autograd.gradgradcheck(energy, (x, q, box))
+
+
+def test_pairs_of_tensors_are_selected():
+    x = drawn().detach()
+    radii, search = torch.linspace(0.1, 0.5, 18), NeighbourList(1.0, EDGES, REPEATS)
+    found = search(x, radii=radii)
+    i, j = search(x).pairs().long().T
+    assert len(found) == (search(x).distances() < radii[i].double() + radii[j]).sum() > 0
+    table = torch.tensor([[1.0, 0.5], [0.5, 0.0]])
+    found = NeighbourList(table, EDGES, REPEATS)(x, species=torch.arange(18) % 2)
+    assert isinstance(found.neighbours, torch.Tensor) and len(found) > 0
+    assert (found.distances() < table[i % 2, j % 2].max()).all()
+    with pytest.raises(UserError, match="no gradient in radii"):
+        search(x, radii=radii.requires_grad_())
