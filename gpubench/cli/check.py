@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -220,28 +221,22 @@ def triple(option: str, text: str) -> tuple[float, float, float]:
 
 
 def edges_in(cell: str) -> tuple[float, float, float]:
-    """Read the edges of an orthogonal cell: by its vectors, or by its lengths and angles.
+    """Read the edges of an orthogonal cell; raise UserError for others, which no study has.
 
-    cell: nine numbers, the rows of a matrix, or six, lengths and angles in degrees. Raises
-    UserError for other cells, which no study has.
+    cell: nine numbers, the rows of a matrix, or six, lengths and angles in degrees.
     """
     import numpy as np  # slow to import
 
     from gpubench.core.grid import edges_of
 
-    try:
+    numbers: list[float] = []
+    with suppress(ValueError):
         numbers = [read_number(part) for part in cell.split(",")]
-    except ValueError:
-        numbers = []
-    angles = numbers[3:] if len(numbers) == 6 else []
-    if len(numbers) not in (6, 9) or not all(0 < angle < 180 for angle in angles):
-        raise UserError(
-            "--cell takes nine numbers, the rows of a matrix, or six, lengths and angles in"
-            f" degrees, not {cell!r}"
-        )
-    matrix = np.diag(numbers[:3]) if angles else np.reshape(numbers, (3, 3))
-    edges = None if any(angle != 90 for angle in angles) else edges_of(matrix)
-    if edges is None:
+    if len(numbers) not in (6, 9):
+        wanted = "nine numbers, the rows of a matrix, or six, lengths and angles"
+        raise UserError(f"--cell takes {wanted}, not {cell!r}")
+    matrix = np.diag(numbers[:3]) if numbers[3:] == [90] * 3 else np.resize(numbers, (3, 3))
+    if (edges := edges_of(matrix)) is None:
         raise UserError(
             "--cell takes orthogonal cells, which alone are measured: NeighbourList searches tilted"
             " ones, among images of the particles"

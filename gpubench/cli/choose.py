@@ -15,7 +15,7 @@ import typer
 from gpubench.base.errors import UserError
 from gpubench.cli import require
 from gpubench.cli.check import axes_in, edges_in
-from gpubench.cli.options import From, JsonOption, PeriodicOption, words_of
+from gpubench.cli.options import CellOption, From, JsonOption, PeriodicOption, words_of
 from gpubench.cli.output import print_json
 from gpubench.cli.values import opt
 
@@ -64,14 +64,7 @@ class Asked:
         opt("D", "In place of --per-cell, with --cutoff: particles per unit of volume."),
     ] = None
     cutoff: Annotated[float | None, opt("S", "See --density.")] = None
-    cell: Annotated[
-        str | None,
-        opt(
-            "CELL",
-            "In place of --density: the cell of the particles, 9 numbers, vectors one by one, or 6,"
-            " lengths and angles.",
-        ),
-    ] = None
+    cell: CellOption = None
     neighbours: Annotated[
         float | None,
         opt("K", "In place of --per-cell: neighbours of a particle on average, if uniform."),
@@ -122,9 +115,7 @@ def _occupancy(
     density, cutoff and neighbours is not positive.
     """
     if (density is None) != (cutoff is None):
-        raise UserError(
-            "--density and --cutoff belong together, and --cell and --cutoff: give both"
-        )
+        raise UserError("--density and --cutoff belong together (or --cell, --cutoff): give both")
     ways = {"--per-cell": per_cell, "--density": density, "--neighbours": neighbours}
     given = {name: value for name, value in ways.items() if value is not None}
     if len(given) > 1:

@@ -14,7 +14,7 @@ from gpubench.neighbours.arrays import Arrays, arrays_of, uncompiled
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell, deformed
 from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
-from gpubench.neighbours.rows import Limits, keep_pairs, write_matrix
+from gpubench.neighbours.rows import Limits, keep_pairs, kernel
 
 
 class Found(Fixed):
@@ -146,7 +146,10 @@ class Found(Fixed):
             if (width := longest if width is None else width) < longest:
                 raise UserError(f"a row has {longest} neighbours: matrix needs width={longest}")
             out = arrays.empty((n, width), "int32")
-            write_matrix(arrays.device, rows, self._first, fill, out)
+            kernel(arrays.device, "write_matrix")(
+                arrays.device.blocks(n * width, BLOCK), BLOCK, offsets=rows.offsets, rows=n,
+                neighbours=rows.neighbours, width=width, first=self._first, fill=fill, out=out,
+            )  # fmt: skip
             return arrays.give(out), self.counts
 
     def pairs(self) -> Any:
@@ -222,12 +225,12 @@ class Found(Fixed):
         )  # fmt: skip
 
     @uncompiled
-    def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    def _each(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Run a kernel that writes one item of this shape for each pair."""
         with self._arrays.lock, self._arrays.on_stream():
-            return self._arrays.give(self._written(kernel, shape, dtype))
+            return self._arrays.give(self._written(name, shape, dtype))
 
-    def _written(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    def _written(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         arrays, rows, plan, pairs = self._arrays, self._rows, self._kernels, len(self)
         out = arrays.empty((pairs, *shape), dtype.name)
         given = {
@@ -237,11 +240,11 @@ class Found(Fixed):
         }  # fmt: skip
         if rows.images is None:
             given["ids"] = plan.numbers if rows.ids is None else rows.ids
-        elif kernel != "write_pairs":
-            kernel = kernel.replace("write", "write_image")
+        elif name != "write_pairs":
+            name = name.replace("write", "write_image")
             given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
         blocks = arrays.device.blocks(rows.counts.shape[0], BLOCK)
-        plan.kernel(kernel).launch_from(blocks, BLOCK, given)
+        plan.kernel(name).launch_from(blocks, BLOCK, given)
         return out
 
 

@@ -130,12 +130,3 @@ def sort_rows(arrays: Arrays, plan: Plan | CellPlan, rows: ResultArrays) -> None
     given["keys"] = arrays.sorted(given["keys"])
     kernel(device, "read_keys", has_images).launch_from(device.blocks(n, BLOCK), BLOCK, given)
     arrays.give(found)  # waits on the host, whose memory of the keys is free from here on
-
-
-def write_matrix(device: Device, rows: ResultArrays, first: int, fill: int, out: Any) -> None:
-    """Queue the writing of neighbours less `first` to a matrix, int32, (n, width), filled up."""
-    n, width = out.shape
-    kernel(device, "write_matrix")(
-        device.blocks(n * width, BLOCK), BLOCK, offsets=rows.offsets,
-        neighbours=rows.neighbours, rows=n, width=width, first=first, fill=fill, out=out,
-    )  # fmt: skip

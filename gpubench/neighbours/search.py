@@ -166,16 +166,18 @@ class NeighbourList(Fixed):
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            if queries is radii is species is self._table is None:
+            if queries is radii is species is self._table is None and combine == "sum":
                 given = self._space(box, arrays)
                 return self._search(arrays, arrays.take(positions), given, positions, box, out)
             self._require_selecting(out, queries, radii, species)
-            first, many = None, positions.shape[0]
+            if radii is None and combine != "sum":
+                raise UserError("combine is for radii: give radii, or leave it out")
+            many = positions.shape[0]
             if queries is not None:
                 positions = arrays.joined("queries", queries, positions)
-                first = positions.shape[0] - many
-            taken, limits = arrays.take(positions), None
-            n, given = taken.shape[0], self._space(box, arrays)
+            taken, given, limits = arrays.take(positions), self._space(box, arrays), None
+            n = taken.shape[0]
+            first = None if queries is None else n - many
             if radii is not None:
                 limits = Limits.of_radii(arrays, n, radii, combine, self.cutoff)
             if self._table is not None:
@@ -196,28 +198,25 @@ class NeighbourList(Fixed):
         asked = [name for name, value in names.items() if value is not None]
         if len(asked) > 1:
             raise UserError(f"{asked[0]} and {asked[1]} do not go together: leave one out")
-        options = {"out": out is not None, "capacity": self._capacity is not None}
-        options |= {"order='cells'": self._in_cells}
-        options |= {"half=True": self._half and queries is not None}
+        options = {
+            "out": out is not None, "capacity": self._capacity is not None,
+            "order='cells'": self._in_cells, "half=True": self._half and queries is not None,
+        }  # fmt: skip
         for option, is_set in options.items():
             if is_set:
                 raise UserError(f"{option} is not for {asked[0]}: leave one out")
 
     @uncompiled
-    def count(
-        self, positions: Any, out: Any = None, *, box: Any = None, queries: Any = None,
-        radii: Any = None, combine: Literal["sum", "max"] = "sum", species: Any = None,
-    ) -> Any:  # fmt: skip
+    def count(self, positions: Any, out: Any = None, *, box: Any = None, **more: Any) -> Any:
         """Return the number of neighbours of each particle: int32, shape (n,).
 
         Like `Found.counts`, but without making a list, and always in the order of the input.
         out: the array from an earlier count of the same number of particles, to overwrite. With a
             capacity as well, nothing is allocated and the host does not wait.
-        The others as in a search; queries, radii and species do make a list.
+        box: as in a search. more: queries, radii, combine, species, with which it makes a list.
         """
-        if not (queries is radii is species is self._table is None):
-            more = {"radii": radii, "combine": combine, "species": species}
-            return self(positions, out, box=box, queries=queries, **more).counts
+        if more or self._table is not None:
+            return self(positions, out, box=box, **more).counts
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken = arrays.take(positions)

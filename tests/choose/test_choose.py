@@ -1028,7 +1028,7 @@ AT = ["--particles", 9, "--per-cell", 4]
         (["--particles", 9, "--density", 4], "--density and --cutoff belong together"),
         (["--particles", 9, "--density", 4, "--cutoff", -1], "--cutoff takes a positive number"),
         ([*AT, "--neighbours", 9], "give one of them"),
-        (["--particles", 9, "--cell", "1,1,1,90,90,90"], "and --cell and --cutoff: give both"),
+        (["--particles", 9, "--cell", "1,1,1,90,90,90"], "(or --cell, --cutoff): give both"),
         (["--keys", 9, "--cell", "1,1,1,90,90,90"], "sorting takes --task sort and --keys N"),
         (
             ["--particles", 9, "--cell", "1,1,1,90,90,90", "--density", 1, "--cutoff", 1],

@@ -167,6 +167,8 @@ TABLE = np.ones((2, 2))
         ({}, {"radii": [0.5, -1, 0, 0, 0]}, "radii take finite numbers of at least 0"),
         ({}, {"radii": [0.6] * 5}, r"the largest radii reach 1\.2: they need a cutoff of that"),
         ({}, {"radii": [0.5] * 5, "combine": "mean"}, "combine takes sum or max"),
+        ({}, {"combine": "max"}, "combine is for radii"),
+        ({}, {"queries": X, "combine": "max"}, "combine is for radii"),
         ({"order": "cells"}, {"radii": [0.5] * 5}, "order='cells' is not for radii"),
         ({"cutoff": [[1, 2], [3, 1]]}, {}, "a table of cutoffs is symmetric, of numbers of at"),
         ({"cutoff": [[1, 2]]}, {}, "a table of cutoffs is symmetric"),
