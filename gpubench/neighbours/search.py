@@ -169,15 +169,15 @@ class NeighbourList(Fixed):
             if queries is radii is species is self._table is None and combine == "sum":
                 given = self._space(box, arrays)
                 return self._search(arrays, arrays.take(positions), given, positions, box, out)
-            self._require_selecting(out, queries, radii, species)
             if radii is None and combine != "sum":
                 raise UserError("combine is for radii: give radii, or leave it out")
-            many = positions.shape[0]
+            self._require_selecting(out, queries, radii, species)
+            taken, given = arrays.take(positions), self._space(box, arrays)
+            n, first, limits = taken.shape[0], None, None
             if queries is not None:
                 positions = arrays.joined("queries", queries, positions)
-            taken, given, limits = arrays.take(positions), self._space(box, arrays), None
-            n = taken.shape[0]
-            first = None if queries is None else n - many
+                taken = arrays.take(positions)
+                first = taken.shape[0] - n
             if radii is not None:
                 limits = Limits.of_radii(arrays, n, radii, combine, self.cutoff)
             if self._table is not None:

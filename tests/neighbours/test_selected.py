@@ -168,6 +168,7 @@ TABLE = np.ones((2, 2))
         ({}, {"radii": [0.6] * 5}, r"the largest radii reach 1\.2: they need a cutoff of that"),
         ({}, {"radii": [0.5] * 5, "combine": "mean"}, "combine takes sum or max"),
         ({}, {"combine": "max"}, "combine is for radii"),
+        ({"capacity": 9}, {"combine": "max"}, "combine is for radii"),
         ({}, {"queries": X, "combine": "max"}, "combine is for radii"),
         ({"order": "cells"}, {"radii": [0.5] * 5}, "order='cells' is not for radii"),
         ({"cutoff": [[1, 2], [3, 1]]}, {}, "a table of cutoffs is symmetric, of numbers of at"),
@@ -181,6 +182,13 @@ def test_what_makes_no_sense_is_refused_in_one_line(made, asked, message):
     with pytest.raises(UserError, match=message) as raised:
         NeighbourList(**{"cutoff": 1.0, "box": EDGES} | made)(X, **asked)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("x", [np.zeros(()), np.zeros(3), np.zeros((3, 2)), [[0.0] * 3]])
+def test_positions_are_told_first(x):
+    for asked in ({"queries": X}, {"radii": np.ones(5)}):
+        with pytest.raises(UserError, match=r"^positions take"):
+            NeighbourList(2.0)(x, **asked)
 
 
 def test_no_update_by_species():
