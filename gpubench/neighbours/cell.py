@@ -142,8 +142,6 @@ def deformed(
     And how many times as far at most two points are apart before, of one distance after: infinite
     if the two do not correspond. Directions across all vectors stay as they are.
     """
-    if before == after:
-        return np.eye(3), 1.0
     (old, axes), (new, others) = map(_repeating, (before, after))
     if type(before) is not type(after) or axes != others:
         return np.eye(3), math.inf

@@ -286,6 +286,7 @@ class Kept:
         self._before = device.empty(positions.shape, positions.dtype)
         device.copy(positions, self._before)
         self._flag, self._kernel = device.empty(1, "int64"), found._plan.kernel("has_moved")
+        self._unchanged = device.upload(np.append(np.eye(3), self._corner))
 
     def serves(self, arrays: Arrays, positions: Any, given: SearchBox | Cell | None) -> bool:
         """Wait; True if the list is valid for these positions; False if one is not finite.
@@ -295,7 +296,10 @@ class Kept:
         """
         device, before = arrays.device, self._before
         is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
-        change, stretch = deformed(self._space, given)
+        change, stretch = self._unchanged, 1.0
+        if given != self._space:
+            matrix, stretch = deformed(self._space, given)
+            change = device.upload(np.append(matrix, self._corner))
         reach = (self._sure / stretch - self._cutoff) / 2
         if arrays is not self._found._arrays or not is_alike or reach < 0:
             return False
@@ -303,8 +307,8 @@ class Kept:
         device.fill(self._flag, 0)
         self._kernel(
             device.blocks(plan.particles, BLOCK), BLOCK, before=before, now=positions,
-            box=plan.packed_box, change=device.upload(np.append(change, self._corner)),
-            particles=plan.particles, reach2=np.float64(reach) ** 2, status=self._flag,
+            box=plan.packed_box, particles=plan.particles, reach2=np.float64(reach) ** 2,
+            change=change, status=self._flag,
         )  # fmt: skip
         return not device.download(self._flag)[0]
 
