@@ -109,8 +109,7 @@ def keep_pairs(
     given["packed_images"] = images
     kernel(device, "pack_pairs", has_images).launch_from(blocks, BLOCK, given)
     arrays.give(packed)  # waits on the host, where what was found is free from here on
-    images = images if has_images else None
-    return ResultArrays(counts, offsets, packed, None, images, found.moves)
+    return ResultArrays(counts, offsets, packed, None, images if has_images else None, found.moves)
 
 
 def sort_rows(arrays: Arrays, plan: Plan | CellPlan, rows: ResultArrays) -> None:
