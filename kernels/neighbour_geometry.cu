@@ -1,19 +1,10 @@
 /* Conversion of users' positions for a search, and geometry of the pairs found.
 
    REAL is the type of the given positions (float or double), STRIDE the number of columns (3 or 4). All arithmetic
-   on them is in double precision. CELLS: whether to compute cells. */
+   on them is in double precision. CELLS: whether to compute cells. WRITES: see `keep`. */
+#include "common/ways.h"
+
 #include "common/grid.h"
-
-#ifdef __OPENCL_VERSION__
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
-
-/* The box in double precision; an axis repeats if `periodic` is not 0. */
-typedef struct Box {
-    double low[3];
-    double size[3];
-    double periodic[3];
-} Box;
 
 /* Box edges. Beyond, rounding in double precision would exceed the bound, and shifts an int. */
 #define MOST_IMAGES 1073741823.0
@@ -21,8 +12,8 @@ typedef struct Box {
 #define OUTSIDE 1
 #define MOST_PAIRS 2
 
-/* A coordinate relative to the corner of the box, inside it. Invalid ones are set to 0, so that no kernel reads
-   out of bounds, and reported: status[...] = particle + 1. */
+/* A coordinate relative to the corner of the box, inside it, rounded to whole steps. Differences of two are exact in
+   float32. Invalid ones are set to 0, so that no kernel reads out of bounds, and reported: status[...] = particle + 1. */
 __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box, int axis, int particle,
                                         GLOBAL int64 *status)
 {
@@ -33,12 +24,12 @@ __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box
         return 0.0f;
     }
     if (repeats) {
-        x -= floor(x / size) * size;
+        x = rint(fma(-floor(x / size), size, x) / box->step);
         /* Rounded past one end, which is equivalent to the other end. */
-        return x >= 0.0 && x < size ? (float)x : 0.0f;
+        return x >= 0.0 && x < box->steps[axis] ? (float)x : 0.0f;
     }
     if (x >= 0.0 && x <= size)
-        return (float)x;
+        return (float)rint(x / box->step);
     status[OUTSIDE] = particle + 1;
     return 0.0f;
 }
@@ -67,13 +58,6 @@ __global__ void note_pairs(GLOBAL const int64 *offsets, int particles, int keeps
 {
     if (blockIdx.x == 0 && threadIdx.x == 0 && (!keeps_most || offsets[particles] > status[MOST_PAIRS]))
         status[MOST_PAIRS] = offsets[particles];
-}
-
-__device__ __forceinline__ double nearest(double difference, GLOBAL const Box *box, int axis)
-{
-    if (box->periodic[axis] == 0.0)
-        return difference;
-    return difference - rint(difference / box->size[axis]) * box->size[axis];
 }
 
 /* Set `status` if a particle has moved further than sqrt(reach2). One thread per particle. */
@@ -116,21 +100,51 @@ __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL 
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
         return;
-    size_t i = (size_t)ids[row] * STRIDE;
     int64 end = min(offsets[row + 1], most);
     for (int64 k = offsets[row]; k < end; ++k) {
-        size_t j = (size_t)ids[neighbours[k]] * STRIDE;
-        double x = nearest((double)given[j] - given[i], box, 0);
-        double y = nearest((double)given[j + 1] - given[i + 1], box, 1);
-        double z = nearest((double)given[j + 2] - given[i + 2], box, 2);
-        if (wants_vectors) {
-            out[3 * k] = (REAL)x;
-            out[3 * k + 1] = (REAL)y;
-            out[3 * k + 2] = (REAL)z;
-        } else {
-            out[k] = (REAL)sqrt(x * x + y * y + z * z);
+        double sum = 0.0;
+        for (int axis = 0; axis < 3; ++axis) {
+            double way = way_to(given, ids[row], ids[neighbours[k]], box, axis);
+            sum += way * way;
+            if (wants_vectors)
+                out[3 * k + axis] = (REAL)way;
         }
+        if (!wants_vectors)
+            out[k] = (REAL)sqrt(sum);
     }
+}
+
+/* Count the neighbours of each row that are nearer than sqrt(reach2) in double precision, or with WRITES list them.
+   found_offsets, found: a list that contains them. The count of a row goes to counts[to[row]]. One thread per row. */
+__global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL const int *__restrict__ found,
+                     GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
+                     GLOBAL const Box *__restrict__ box, int rows, double reach2, GLOBAL const int *__restrict__ to,
+                     GLOBAL int *__restrict__ counts, GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+#if WRITES
+    int64 k = offsets[row];
+#else
+    int64 k = 0;
+#endif
+    for (int64 at = found_offsets[row]; at < found_offsets[row + 1]; ++at) {
+        double sum = 0.0;
+        for (int axis = 0; axis < 3; ++axis) {
+            double way = way_to(given, ids[row], ids[found[at]], box, axis);
+            sum += way * way;
+        }
+        if (!(sum < reach2))
+            continue;
+#if WRITES
+        neighbours[k] = found[at];
+#endif
+        ++k;
+    }
+#if !WRITES
+    counts[to[row]] = (int)k;
+#endif
 }
 
 /* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. */
@@ -176,16 +190,12 @@ __global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
         return;
-    size_t i = (size_t)row * STRIDE;
     int64 end = min(offsets[row + 1], most);
     for (int64 k = offsets[row]; k < end; ++k) {
-        size_t j = (size_t)neighbours[k] * STRIDE, to = 3 * (size_t)images[k], from = 3 * (size_t)row;
         double sum = 0.0;
         for (int axis = 0; axis < 3; ++axis) {
-            /* The sum of the shifts first, whose opposite is that of the opposite pair. */
-            double shift = (moves[to] - moves[from]) * cell[axis] + (moves[to + 1] - moves[from + 1]) * cell[3 + axis] +
-                           (moves[to + 2] - moves[from + 2]) * cell[6 + axis];
-            double way = ((double)given[j + axis] - given[i + axis]) + shift;
+            double way = way_to_image(given, row, neighbours[k], moves + 3 * (size_t)row,
+                                      moves + 3 * (size_t)images[k], cell, axis);
             sum += way * way;
             if (wants_vectors)
                 out[3 * k + axis] = (REAL)way;

@@ -136,8 +136,9 @@ class CellPlan(PairKernels):
         height = beyond + math.ceil(self._room / (along * across)) * apart
         self._rest = {"along": along, "across": across, "apart": apart, "beyond": beyond}
         sizes = max(along * apart, region.size[0]), max(across * apart, region.size[1]), height
-        box = SearchBox((0.0, 0.0, 0.0), sizes, (False, False, False))
-        grid = box.grid(entries, reach)
+        # With the steps in which particles and images are placed, for nothing to be rounded again.
+        box = SearchBox((0.0, 0.0, 0.0), sizes, (False, False, False), step_of(region))
+        grid = box.grid(entries, reach, in_steps=True)
         method, self.chosen = chosen(self._method, device, entries, grid, False)
         self._placed = device.empty((entries, 4), "float32")
         self._moves = device.empty((entries, 3), "int32")

@@ -79,7 +79,8 @@ class PairKernels:
 class Plan(PairKernels):
     """Buffers and kernels of a search.
 
-    method: the class of the search. grid: the cells of the box. cutoff: including the skin.
+    method: the class of the search. grid: the cells of the box, in steps. cutoff: including the
+    skin, in the unit of the positions.
     half: whether each pair is listed once. in_cells: whether rows and neighbours are numbered in
     cell order. capacity: fixed size of the neighbour array; None allocates it for each search.
     listed: the number of rows that are listed, the first ones; None for all.
@@ -101,13 +102,13 @@ class Plan(PairKernels):
     ) -> None:
         super().__init__(device, positions, box)
         self._listed = self.particles if listed is None else listed
-        self._in_cells, self.capacity = in_cells, capacity
+        self.in_cells, self.capacity = in_cells, capacity
         if method.cells.shape() is LinkedCells and (half or in_cells):
             what = "half lists" if half else "rows in the order of the cells"
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
         n = self.particles
         self._cells = method.cells_for(device, n, grid, method.defaults)
-        self._query_of = partial(query_of, self._cells, grid, box.searched(cutoff), half=half)
+        self._query_of = partial(query_of, self._cells, grid, box.searched_steps(cutoff), half=half)
         self._query = self._query_of(lists=True)
         self._counting: Any = None
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
@@ -166,13 +167,13 @@ class Plan(PairKernels):
             self._queue("_fill", rows.counts, rows.offsets, rows.neighbours)
         else:
             self._queue("_list", positions, rows.counts, rows.offsets, rows.neighbours)
-        if self._in_cells:
+        if self.in_cells:
             self._device.copy(self._order, rows.ids)
         return pairs
 
     def _count(self, positions: Any, counts: Any, offsets: Any) -> None:
         self._build(positions, self._query)
-        if self._in_cells:
+        if self.in_cells:
             self._order, self._read["order"] = self._read["order"], self.numbers
         self._query.write_to(counts, offsets)
         self._query.count(self._read)

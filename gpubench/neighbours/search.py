@@ -19,6 +19,7 @@ from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import Plan
+from gpubench.neighbours.refined import Refined
 
 Order = Literal["input", "cells"]
 
@@ -94,10 +95,11 @@ class NeighbourList(Fixed):
         self._half, self._in_cells, self._method = bool(half), order == "cells", method
         self._capacity = None if capacity is None else _capacity(capacity)
         self._require_plain(capacity, order)
-        self._plan: tuple[Any, Plan | CellPlan] | None = None
+        self._plan: tuple[Any, Plan | Refined | CellPlan] | None = None
         self._last: Kept | None = None
         self._around: SearchBox | None = None  # the box of the last search
-        if (own := self._searched()) is not None and (why := own.why_coarse(cutoff, skin)):
+        own = None if capacity is None else self._searched()
+        if own is not None and (why := own.why_coarse(cutoff, skin)):
             warnings.warn(why, stacklevel=2)
 
     def _require_plain(self, capacity: Any, order: Order) -> None:
@@ -212,7 +214,7 @@ class NeighbourList(Fixed):
             raise UserError("out takes what an earlier search like this one found")
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
 
-    def _plan_for(self, arrays: Arrays, taken: Any) -> Plan | CellPlan:
+    def _plan_for(self, arrays: Arrays, taken: Any) -> Plan | Refined | CellPlan:
         """Return the plan of the last search if it fits, otherwise a new plan."""
         if isinstance(self._given, Cell):
             return self._cell_plan(arrays, taken, self._given)
@@ -220,15 +222,19 @@ class NeighbourList(Fixed):
         key = (arrays.device, taken.dtype, taken.shape, box)
         if self._plan is None or self._plan[0] != key:
             self._plan = None  # free its memory first
-            n, grid = taken.shape[0], box.grid(taken.shape[0], self.reach)
+            is_fixed, n = self._capacity is not None, taken.shape[0]
+            reach = self.reach if is_fixed else box.widened(self.cutoff, self.skin)
+            grid = box.grid(n, reach, in_steps=True)
             needs_sorted = self._half or self._in_cells
             search, why = chosen(self._method, arrays.device, n, grid, needs_sorted)
             vars(self)["chosen"] = why
-            self._plan = key, Plan(
-                arrays.device, search, taken, box, grid, self.reach,
+            plan: Plan | Refined = Plan(
+                arrays.device, search, taken, box, grid, reach,
                 half=self._half, in_cells=self._in_cells, capacity=self._capacity,
             )  # fmt: skip
-            self._around = box
+            if reach > self.reach:
+                plan = Refined(arrays.device, plan, taken, self.reach)
+            self._plan, self._around = (key, plan), box
         return self._plan[1]
 
     def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
@@ -248,10 +254,7 @@ class NeighbourList(Fixed):
             return given
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
         last = None if self._plan is None else self._plan[1].box
-        around = measured(given or OPEN, low, high, self.reach, last)
-        if why := around.why_coarse(self.cutoff, self.skin):
-            raise UserError(f"{why}; or with this box given, which is warned of")
-        return around
+        return measured(given or OPEN, low, high, self.reach, last)
 
 
 def _capacity(value: Any) -> int:

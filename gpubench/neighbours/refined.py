@@ -1,0 +1,60 @@
+"""A search whose pairs are decided in double precision, for boxes that are many cutoffs long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpubench.devices.base import Device
+from gpubench.neighbours.arrays import Arrays
+from gpubench.neighbours.plan import BLOCK, PairKernels, Plan, ResultArrays
+from gpubench.primitives.scan import ExclusiveScan
+
+
+class Refined(PairKernels):
+    """Keeps the pairs of another search that are nearer than `reach`.
+
+    search: finds all of these pairs, and others. positions: as in `Plan`.
+    """
+
+    def __init__(self, device: Device, search: Plan, positions: Any, reach: float) -> None:
+        super().__init__(device, positions, search.box)
+        self._search, self._in_cells = search, search.in_cells
+        self._reach2 = np.float64(reach) ** 2
+        self._blocks = device.blocks(self.particles, BLOCK)
+        self._count, self._write = (self.kernel("keep", WRITES=writes) for writes in (0, 1))
+        self._scan = ExclusiveScan(device, self.particles, sum_type="int64")
+
+    def rows(self, arrays: Arrays) -> ResultArrays:
+        """Allocate all arrays of a result."""
+        return self._search.rows(arrays)
+
+    def search(self, arrays: Arrays | Device, positions: Any, rows: ResultArrays) -> int:
+        """Search, and return the number of pairs; waits for it, as for that of the other search."""
+        keep = self._candidates(positions, rows.ids)
+        keep |= {"to": self.numbers, "counts": rows.counts, "offsets": rows.offsets}
+        self._count(self._blocks, BLOCK, **keep, neighbours=keep["found"])
+        self._scan.launch(rows.counts, rows.offsets)
+        pairs = int(self._device.download(rows.offsets)[-1])
+        rows.neighbours = arrays.empty(pairs, "int32")
+        self._write(self._blocks, BLOCK, **keep, neighbours=rows.neighbours)
+        return pairs
+
+    def count_only(self, positions: Any, counts: Any) -> None:
+        """Search, and count the pairs of each particle."""
+        ids = self._device.empty(self.particles, "int32") if self._in_cells else None
+        keep = self._candidates(positions, ids)
+        unread = {"offsets": keep["found_offsets"], "neighbours": keep["found"]}
+        self._count(self._blocks, BLOCK, **keep, **unread, to=keep["ids"], counts=counts)
+
+    def _candidates(self, positions: Any, ids: Any) -> dict[str, Any]:
+        """List the pairs of the other search. ids: where the particles of rows go, or None."""
+        n, device = self.particles, self._device
+        found = ResultArrays(device.empty(n, "int32"), device.empty(n + 1, "int64"), None, ids)
+        self._search.search(device, positions, found)
+        return {
+            "found_offsets": found.offsets, "found": found.neighbours,
+            "ids": self.numbers if ids is None else ids, "given": positions,
+            "box": self.packed_box, "rows": n, "reach2": self._reach2,
+        }  # fmt: skip

@@ -1,0 +1,44 @@
+/* The box of a search, and the vectors of pairs in double precision, from the users' positions.
+
+   REAL is the type of the given positions (float or double), STRIDE the number of columns (3 or 4). */
+#ifndef GPUBENCH_COMMON_WAYS_H
+#define GPUBENCH_COMMON_WAYS_H
+
+#ifdef __OPENCL_VERSION__
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+/* The layout of BOX_DTYPE in gpubench/neighbours/box.py. An axis repeats if `periodic` is not 0. */
+typedef struct Box {
+    double low[3];
+    double size[3];
+    double periodic[3];
+    double steps[3]; /* the edges, in whole steps */
+    double step;     /* of coordinates that are searched */
+} Box;
+
+__device__ __forceinline__ double nearest(double difference, GLOBAL const Box *box, int axis)
+{
+    if (box->periodic[axis] == 0.0)
+        return difference;
+    return difference - rint(difference / box->size[axis]) * box->size[axis];
+}
+
+/* Along one axis, the vector from a particle to the nearest image of another. */
+__device__ __forceinline__ double way_to(GLOBAL const REAL *given, size_t i, size_t j, GLOBAL const Box *box, int axis)
+{
+    return nearest((double)given[j * STRIDE + axis] - given[i * STRIDE + axis], box, axis);
+}
+
+/* The same to the image that is moved by `to` vectors of the cell, where the first is moved by `from`. cell: vectors as
+   rows. */
+__device__ __forceinline__ double way_to_image(GLOBAL const REAL *given, size_t i, size_t j, GLOBAL const int *from,
+                                               GLOBAL const int *to, GLOBAL const double *cell, int axis)
+{
+    /* The sum of the shifts first, whose opposite is that of the opposite pair. */
+    double shift =
+        (to[0] - from[0]) * cell[axis] + (to[1] - from[1]) * cell[3 + axis] + (to[2] - from[2]) * cell[6 + axis];
+    return ((double)given[j * STRIDE + axis] - given[i * STRIDE + axis]) + shift;
+}
+
+#endif
