@@ -11,6 +11,7 @@
 #define NOT_FINITE 0
 #define OUTSIDE 1
 #define MOST_PAIRS 2
+#define MOST_BLOCKS 1125899906842624.0 /* 2^50 from the origin, where float64 still places within them */
 
 /* A coordinate relative to the corner of the box, inside it, rounded to whole steps. Differences of two are exact in
    float32. Invalid ones are set to 0, so that no kernel reads out of bounds, and reported: status[...] = particle + 1. */
@@ -50,6 +51,100 @@ __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *_
     positions[i] = make_float4(x, y, z, 0.0f);
 #if CELLS
     cell_of[i] = cell_number(grid, cell_along(grid, 0, x), cell_along(grid, 1, y), cell_along(grid, 2, z));
+#endif
+}
+
+/* Particles in blocks of a grid around the origin, of which those in use are listed by a hash; see
+   gpubench/neighbours/packing.py. edge: of a block. Axes that repeat have no blocks. */
+__device__ __forceinline__ double block_along(GLOBAL const REAL *given, int particle, GLOBAL const Box *box, int axis,
+                                              double edge)
+{
+    double block = floor(given[(size_t)particle * STRIDE + axis] / edge);
+    return box->periodic[axis] == 0.0 && fabs(block) <= MOST_BLOCKS ? block : 0.0;
+}
+
+__device__ __forceinline__ int64 block_key(GLOBAL const REAL *given, int particle, GLOBAL const Box *box, double edge)
+{
+    uint64 key = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+        /* The finaliser of splitmix64. */
+        key += (uint64)(int64)block_along(given, particle, box, axis, edge) + 0x9e3779b97f4a7c15u;
+        key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9u;
+        key = (key ^ (key >> 27)) * 0x94d049bb133111ebu;
+        key ^= key >> 31;
+    }
+    return (int64)(key >> 1);
+}
+
+/* One thread per particle, as all that follow. */
+__global__ void block_keys(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box, int particles,
+                           double edge, GLOBAL int64 *__restrict__ out)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < particles)
+        out[i] = block_key(given, i, box, edge);
+}
+
+/* Find the block of each particle in the list, sorted by keys. WRITES: also write which block it is; otherwise set the
+   status if it is another one, or none. */
+__global__ void find_blocks(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box, int particles,
+                            double edge, GLOBAL const int64 *__restrict__ keys, int used,
+                            GLOBAL int64 *__restrict__ block_at, GLOBAL int *__restrict__ block_of,
+                            GLOBAL int64 *__restrict__ status)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= particles)
+        return;
+    const int64 key = block_key(given, i, box, edge);
+    int first = 0, last = used - 1;
+    while (first < last) {
+        int middle = first + (last - first) / 2;
+        if (keys[middle] < key)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    block_of[i] = first;
+    for (int axis = 0; axis < 3; ++axis) {
+        const REAL x = given[(size_t)i * STRIDE + axis];
+#if WRITES
+        block_at[3 * first + axis] = (int64)block_along(given, i, box, axis, edge);
+#else
+        if (block_at[3 * first + axis] != (int64)block_along(given, i, box, axis, edge))
+            status[0] = 1;
+#endif
+        if (!(x - x == 0) || (box->periodic[axis] == 0.0 && fabs(floor(x / edge)) > MOST_BLOCKS))
+            status[0] = 1;
+    }
+}
+
+/* As `place`, for blocks that are moved to `moved` in the box, in blocks. bounds: of the positions; an axis without has
+   the size 0. */
+__global__ void place_packed(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box,
+                             GLOBAL const Grid *__restrict__ grid, int particles, GLOBAL float4 *__restrict__ positions,
+                             GLOBAL int *__restrict__ cell_of, GLOBAL int64 *__restrict__ status,
+                             GLOBAL const Box *__restrict__ bounds, double edge, GLOBAL const int *__restrict__ block_of,
+                             GLOBAL const double *__restrict__ moved)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= particles)
+        return;
+    float at[3];
+    for (int axis = 0; axis < 3; ++axis) {
+        double x = given[(size_t)i * STRIDE + axis], size = bounds->size[axis];
+        if (box->periodic[axis] != 0.0) {
+            at[axis] = placed(x, box, axis, i, status);
+            continue;
+        }
+        if (size > 0.0 && !(x - bounds->low[axis] >= 0.0 && x - bounds->low[axis] <= size))
+            status[OUTSIDE] = i + 1;
+        double inside = fma(-floor(x / edge), edge, x);
+        x = rint((inside + moved[3 * (size_t)block_of[i] + axis] * edge) / box->step);
+        at[axis] = (float)fmin(fmax(x, 0.0), box->steps[axis]);
+    }
+    positions[i] = make_float4(at[0], at[1], at[2], 0.0f);
+#if CELLS
+    cell_of[i] = cell_number(grid, cell_along(grid, 0, at[0]), cell_along(grid, 1, at[1]), cell_along(grid, 2, at[2]));
 #endif
 }
 

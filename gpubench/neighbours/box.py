@@ -25,6 +25,7 @@ COARSE = 1e-3  # fraction of the cutoff; if the rounding bound exceeds it, the u
 EXACT = 1e-5  # the same, beyond which pairs are decided in float64
 STEPS = 2**24  # of coordinates along the longest edge, which float32 holds
 LEAST_STEPS = 16  # along a cell
+SMALLEST_LENGTH, LARGEST_LENGTH = 1e-150, 1e150  # whose squares float64 holds
 
 # The layout of `struct Box` in kernels/common/ways.h.
 BOX_DTYPE = np.dtype(
@@ -54,6 +55,11 @@ class SearchBox:
         """Whether all axes have an edge; those without are measured for each search."""
         return min(self.size) > 0
 
+    def is_long(self, reach: float) -> bool:
+        """Whether the axes that repeat hold `reach` three times; as `grid` has it, to the last bit."""
+        edges = [edge for edge, repeats in zip(self.size, self.periodic, strict=True) if repeats]
+        return all(edge / reach * (1 + ROUNDING) >= 3 for edge in edges)
+
     @property
     def step(self) -> float:
         """The distance between coordinates that are searched."""
@@ -74,13 +80,8 @@ class SearchBox:
         return self.step * math.hypot(*(1 + off)) + 2.0**-22 * reach
 
     def widened(self, cutoff: float, skin: float) -> float:
-        """Return the distance to search, so that float64 can decide which pairs are listed.
-
-        cutoff + skin alone if rounding matters too little.
-        """
-        reach = cutoff + skin
-        rounding = self.rounding(reach)
-        return reach if rounding <= EXACT * cutoff else reach + 1.01 * rounding
+        """Return the distance to search; see the function."""
+        return widened(cutoff, skin, self.rounding(cutoff + skin))
 
     def bound(self, cutoff: float) -> float:
         """Return the rounding bound: pairs this close to the cutoff may be misclassified.
@@ -158,17 +159,21 @@ class SearchBox:
             fitting = allowed // (count // cells[longest])
             cells[longest] = max(fitting, -(-cells[longest] // 2))
         nx, ny, nz = cells
-        if in_steps:
-            return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.steps, self.periodic)
         edges = [edge / count for edge, count in zip(self.size, cells, strict=True)]
         is_lost = reach < LEAST_CUTOFF and self.bound(reach) < LEAST_CUTOFF
-        if is_lost or not SMALLEST_CELL <= min(edges) <= max(edges) <= LARGEST_CELL:
+        is_lost |= not SMALLEST_CELL <= min(edges) <= max(edges) <= LARGEST_CELL
+        if in_steps:  # squares must be numbers
+            is_lost = not SMALLEST_LENGTH <= reach <= max(reach, *self.size) <= LARGEST_LENGTH
+        if is_lost:
             x, y, z = self.size
             raise UserError(
-                f"float32 does not hold a cutoff of {reach:g} in a box of {x:g} x {y:g} x {z:g}:"
-                " give positions, box and cutoff in a unit that is nearer to the cutoff"
+                f"float{64 if in_steps else 32} does not hold a cutoff of {reach:g} in a box of"
+                f" {x:g} x {y:g} x {z:g}: give positions, box and cutoff in a unit that is nearer"
+                " to the cutoff"
             )
-        return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
+        return Grid(
+            (nx, ny, nz), (0.0, 0.0, 0.0), self.steps if in_steps else self.size, self.periodic
+        )
 
     def packed(self) -> NDArray[np.void]:
         """Return the box as an array with one element of BOX_DTYPE, for the kernels."""
@@ -176,6 +181,14 @@ class SearchBox:
         packed["low"], packed["size"], packed["periodic"] = self.low, self.size, self.periodic
         packed["steps"], packed["step"] = self.steps, self.step
         return packed
+
+
+def widened(cutoff: float, skin: float, rounding: float) -> float:
+    """Return the distance to search, so that float64 can decide which pairs are listed.
+
+    cutoff + skin alone if rounding matters too little.
+    """
+    return cutoff + skin + (0.0 if rounding <= EXACT * cutoff else 1.01 * rounding)
 
 
 OPEN = SearchBox((0.0,) * 3, (0.0,) * 3, (False,) * 3)  # all axes are measured

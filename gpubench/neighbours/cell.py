@@ -20,7 +20,6 @@ from gpubench.base.arguments import shown, without_gradient
 from gpubench.base.errors import UserError
 from gpubench.core.grid import edges_of
 from gpubench.neighbours.box import (
-    ROUNDING,
     SearchBox,
     Triple,
     box_of,
@@ -134,6 +133,14 @@ def step_of(region: SearchBox) -> float:
     return 2.0 ** math.ceil(math.log2(max(region.size) / (STEPS - 1)))
 
 
+def rounding_of(region: SearchBox, reach: float) -> float:
+    """Return the same as `SearchBox.rounding`, for particles and their images.
+
+    Along an axis, half a step for each of two coordinates, and of the shifts by three vectors.
+    """
+    return 2.5 * math.sqrt(3) * step_of(region) + 2.0**-22 * reach
+
+
 def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cell | None:
     """Return what a user describes: an orthogonal box, another cell, or None for open space.
 
@@ -160,13 +167,18 @@ def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cel
     if not repeats.any() and not bound.any():
         return None
     corner: Triple = three("low", low, float, "three finite coordinates")
-    edges_along = np.diagonal(matrix)[repeats].tolist()
-    # As `SearchBox.grid` has it, to the last bit.
-    is_long = all(edge / reach * (1 + ROUNDING) >= 3 for edge in edges_along)
-    if is_orthogonal and is_long:
+    if is_orthogonal:
         x, y, z = np.diagonal(matrix).tolist()
-        return SearchBox(corner, (x, y, z), tuple(repeats.tolist()))
+        own = SearchBox(corner, (x, y, z), tuple(repeats.tolist()))
+        return own if own.is_long(reach) else images_of(own)
     return _cell(np.where(repeats[:, None], matrix, 0.0), corner, np.where(bound > 0, bound, -1.0))
+
+
+def images_of(box: SearchBox) -> Cell:
+    """Return a box as a cell, which is searched with images."""
+    repeats, edges = np.array(box.periodic), np.array(box.size)
+    bound = np.where(~repeats & (edges > 0), edges, -1.0)
+    return _cell(np.diag(np.where(repeats, edges, 0.0)), box.low, bound)
 
 
 def _cell(matrix: NDArray[np.float64], low: Triple, bound: NDArray[np.float64]) -> Cell:

@@ -17,6 +17,7 @@ from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import SearchBox, raise_unsound
 from gpubench.neighbours.cell import Cell
+from gpubench.neighbours.packing import Packing
 from gpubench.primitives.cell_query import CellQuery
 from gpubench.problems.cells.contract import LinkedCells
 
@@ -52,6 +53,7 @@ class PairKernels:
     """
 
     capacity: int | None = None
+    packing: Packing | None = None
 
     def __init__(
         self, device: Device, positions: Any, box: SearchBox, cell: Cell | None = None
@@ -83,7 +85,8 @@ class Plan(PairKernels):
     skin, in the unit of the positions.
     half: whether each pair is listed once. in_cells: whether rows and neighbours are numbered in
     cell order. capacity: fixed size of the neighbour array; None allocates it for each search.
-    listed: the number of rows that are listed, the first ones; None for all.
+    listed: the number of rows that are listed, the first ones; None for all. packing: how the
+    particles lie in the box; None if it is the user's.
     """
 
     def __init__(
@@ -99,8 +102,10 @@ class Plan(PairKernels):
         in_cells: bool,
         capacity: int | None,
         listed: int | None = None,
+        packing: Packing | None = None,
     ) -> None:
         super().__init__(device, positions, box)
+        self.packing = packing
         self._listed = self.particles if listed is None else listed
         self.in_cells, self.capacity = in_cells, capacity
         if method.cells.shape() is LinkedCells and (half or in_cells):
@@ -116,7 +121,9 @@ class Plan(PairKernels):
         # With a capacity, the status is read rarely and may cover several queued searches.
         self.status = device.status(3) if capacity is None else device.empty(3, "int64")
         device.fill(self.status, 0)
-        self._place = self.kernel("place", CELLS=int(self._cells.reads_cells))
+        place = "place" if packing is None else "place_packed"
+        self._place = self.kernel(place, CELLS=int(self._cells.reads_cells))
+        self._packed = {} if packing is None else packing.arguments
         self._note, self._blocks = self.kernel("note_pairs"), device.blocks(n, BLOCK)
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]
         self._layout = Layout(*sizes, *[(n, "int32")] * in_cells)
@@ -194,7 +201,7 @@ class Plan(PairKernels):
         self._place(
             self._blocks, BLOCK, given=positions, box=self.packed_box, grid=self._grid,
             particles=self.particles, positions=self._placed, cell_of=self._cell_of,
-            status=self.status,
+            status=self.status, **self._packed,
         )  # fmt: skip
         self._cells.build(self._cell_of, self._placed)
         self._cells.cell_of = self._cell_of

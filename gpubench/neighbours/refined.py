@@ -20,7 +20,7 @@ class Refined(PairKernels):
 
     def __init__(self, device: Device, search: Plan, positions: Any, reach: float) -> None:
         super().__init__(device, positions, search.box)
-        self._search, self._in_cells = search, search.in_cells
+        self._search, self._in_cells, self.packing = search, search.in_cells, search.packing
         self._reach2 = np.float64(reach) ** 2
         self._blocks = device.blocks(self.particles, BLOCK)
         self._count, self._write = (self.kernel("keep", WRITES=writes) for writes in (0, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from contextlib import suppress
@@ -12,12 +13,14 @@ import numpy as np
 from gpubench.base.arguments import number, shown
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
+from gpubench.devices.base import Device
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
-from gpubench.neighbours.box import OPEN, SearchBox, box_of, measured
-from gpubench.neighbours.cell import Cell, space_of
+from gpubench.neighbours.box import EXACT, OPEN, SearchBox, box_of, measured
+from gpubench.neighbours.cell import Cell, images_of, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.method import chosen
+from gpubench.neighbours.packing import Packing, packed
 from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.refined import Refined
 
@@ -94,7 +97,7 @@ class NeighbourList(Fixed):
             raise UserError(f"method takes auto or the name of a search, not {shown(method)}")
         self._half, self._in_cells, self._method = bool(half), order == "cells", method
         self._capacity = None if capacity is None else _capacity(capacity)
-        self._require_plain(capacity, order)
+        self._require_plain(self._given)
         self._plan: tuple[Any, Plan | Refined | CellPlan] | None = None
         self._last: Kept | None = None
         self._around: SearchBox | None = None  # the box of the last search
@@ -102,15 +105,15 @@ class NeighbourList(Fixed):
         if own is not None and (why := own.why_coarse(cutoff, skin)):
             warnings.warn(why, stacklevel=2)
 
-    def _require_plain(self, capacity: Any, order: Order) -> None:
+    def _require_plain(self, given: SearchBox | Cell | None) -> None:
         """Raise UserError for an option that a search in this space does not have."""
-        if isinstance(self._given, Cell) and (capacity is not None or order == "cells"):
-            option = "capacity" if order == "input" else "order='cells'"
+        if isinstance(given, Cell) and (self._capacity is not None or self._in_cells):
+            option = "order='cells'" if self._capacity is None else "capacity"
             raise UserError(
                 f"{option} is not for a cell that is tilted, or shorter than three times the cutoff"
                 " and skin: leave it out"
             )
-        if capacity is not None and self._searched() is None:
+        if self._capacity is not None and self._searched() is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
 
     def _searched(self) -> SearchBox | None:
@@ -175,7 +178,7 @@ class NeighbourList(Fixed):
                 return last.found.at(taken, positions)
             found = self._search(arrays, taken, positions, None)
             assert self._around is not None
-            spare = self.skin - self._around.bound(self.reach)
+            spare = self.skin - self._bound(self._around)
             self._last = Kept(found, max(0.0, spare / 2))
             return found
 
@@ -193,7 +196,11 @@ class NeighbourList(Fixed):
                 "with open axes the bound is that of the last search, and none has succeeded yet:"
                 f" search first{edges if self._given is None else ''}"
             )
-        return own.bound(self.reach)
+        return self._bound(own)
+
+    def _bound(self, box: SearchBox) -> float:
+        most = math.inf if self._capacity is not None else EXACT * self.cutoff
+        return min(most, box.bound(self.reach))
 
     def _noted(self, taken: Any) -> int:
         """Increment `searches`; return the number of particles."""
@@ -218,31 +225,45 @@ class NeighbourList(Fixed):
         """Return the plan of the last search if it fits, otherwise a new plan."""
         if isinstance(self._given, Cell):
             return self._cell_plan(arrays, taken, self._given)
+        of = arrays.device, taken.dtype, taken.shape
+        if self._plan is not None and (packing := self._plan[1].packing) is not None:
+            if self._plan[0] == (*of, packing) and packing.serves(taken):
+                return self._plan[1]
         box = self._box(arrays, taken)
-        key = (arrays.device, taken.dtype, taken.shape, box)
-        if self._plan is None or self._plan[0] != key:
+        reach = self._widened(box)
+        if self._given is not None and not box.is_long(reach):
+            self._require_plain(cell := images_of(self._given))
+            return self._cell_plan(arrays, taken, cell)
+        if self._plan is None or self._plan[0] != (*of, box):
             self._plan = None  # free its memory first
-            is_fixed, n = self._capacity is not None, taken.shape[0]
-            reach = self.reach if is_fixed else box.widened(self.cutoff, self.skin)
-            grid = box.grid(n, reach, in_steps=True)
-            needs_sorted = self._half or self._in_cells
-            search, why = chosen(self._method, arrays.device, n, grid, needs_sorted)
-            vars(self)["chosen"] = why
-            plan: Plan | Refined = Plan(
-                arrays.device, search, taken, box, grid, reach,
-                half=self._half, in_cells=self._in_cells, capacity=self._capacity,
-            )  # fmt: skip
-            if reach > self.reach:
-                plan = Refined(arrays.device, plan, taken, self.reach)
-            self._plan, self._around = (key, plan), box
+            packing = None if self._capacity is not None else packed(arrays, taken, box, reach)
+            self._plan = (*of, packing or box), self._made(arrays.device, taken, box, packing)
+            self._around = box
         return self._plan[1]
+
+    def _widened(self, box: SearchBox) -> float:
+        return self.reach if self._capacity is not None else box.widened(self.cutoff, self.skin)
+
+    def _made(
+        self, device: Device, taken: Any, box: SearchBox, packing: Packing | None
+    ) -> Plan | Refined:
+        n, box = taken.shape[0], box if packing is None else packing.box
+        grid = box.grid(n, reach := self._widened(box), in_steps=True)
+        search, why = chosen(self._method, device, n, grid, self._half or self._in_cells)
+        vars(self)["chosen"] = why
+        plan = Plan(
+            device, search, taken, box, grid, reach,
+            half=self._half, in_cells=self._in_cells, capacity=self._capacity, packing=packing,
+        )  # fmt: skip
+        return Refined(device, plan, taken, self.reach) if reach > self.reach else plan
 
     def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
         device, (key, plan) = arrays.device, self._plan or (None, None)
-        if key != (key := (device, taken.dtype, taken.shape)) or not isinstance(plan, CellPlan):
+        if key != (key := (device, taken.dtype, taken.shape, cell)):
             self._plan = plan = None  # free its memory first
             plan = CellPlan(device, self._method, taken, cell, self.cutoff, self.skin, self._half)
             self._plan = key, plan
+        assert isinstance(plan, CellPlan)
         plan.place(taken)
         vars(self).update(chosen=plan.chosen, _around=plan.box)
         return plan
@@ -253,7 +274,7 @@ class NeighbourList(Fixed):
         if given is not None and given.is_bounded:
             return given
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
-        last = None if self._plan is None else self._plan[1].box
+        last = None if self._plan is None or self._plan[1].cell else self._around
         return measured(given or OPEN, low, high, self.reach, last)
 
 
