@@ -161,14 +161,18 @@ def make_neighbour_lists(device: Recorder) -> None:
     ):
         box = SearchBox((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
         positions = np.zeros((40_000, columns), dtype)
+        grid = box.grid(len(positions), cutoff, in_steps=True)
         plan = Plan(
-            device, CountingSortSearch, positions, box, box.grid(len(positions), cutoff), cutoff,
+            device, CountingSortSearch, positions, box, grid, cutoff,
             half=half, in_cells=False, capacity=None,
         )  # fmt: skip
+        for writes in (0, 1):
+            plan.kernel("keep", WRITES=writes)
+            plan.kernel("find_blocks", WRITES=writes)
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
-            "write_image_shifts",
+            "write_image_shifts", "block_keys", "place_packed",
         ):  # fmt: skip
             plan.kernel(name)
 

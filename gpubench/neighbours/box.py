@@ -56,7 +56,7 @@ class SearchBox:
         return min(self.size) > 0
 
     def is_long(self, reach: float) -> bool:
-        """Whether the axes that repeat hold `reach` three times; as `grid` has it, to the last bit."""
+        """Whether axes that repeat hold `reach` three times; as `grid` has it, to the last bit."""
         edges = [edge for edge, repeats in zip(self.size, self.periodic, strict=True) if repeats]
         return all(edge / reach * (1 + ROUNDING) >= 3 for edge in edges)
 
@@ -159,20 +159,24 @@ class SearchBox:
             fitting = allowed // (count // cells[longest])
             cells[longest] = max(fitting, -(-cells[longest] // 2))
         nx, ny, nz = cells
+        if in_steps:
+            return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.steps, self.periodic)
         edges = [edge / count for edge, count in zip(self.size, cells, strict=True)]
         is_lost = reach < LEAST_CUTOFF and self.bound(reach) < LEAST_CUTOFF
-        is_lost |= not SMALLEST_CELL <= min(edges) <= max(edges) <= LARGEST_CELL
-        if in_steps:  # squares must be numbers
-            is_lost = not SMALLEST_LENGTH <= reach <= max(reach, *self.size) <= LARGEST_LENGTH
-        if is_lost:
-            x, y, z = self.size
-            raise UserError(
-                f"float{64 if in_steps else 32} does not hold a cutoff of {reach:g} in a box of"
-                f" {x:g} x {y:g} x {z:g}: give positions, box and cutoff in a unit that is nearer"
-                " to the cutoff"
-            )
-        return Grid(
-            (nx, ny, nz), (0.0, 0.0, 0.0), self.steps if in_steps else self.size, self.periodic
+        if is_lost or not SMALLEST_CELL <= min(edges) <= max(edges) <= LARGEST_CELL:
+            raise self._not_held(reach, "float32")
+        return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
+
+    def require_squares(self, reach: float) -> None:
+        """Raise UserError if float64 does not hold the squares of lengths."""
+        if reach < SMALLEST_LENGTH or max(self.size) > LARGEST_LENGTH:
+            raise self._not_held(reach, "float64")
+
+    def _not_held(self, reach: float, by: str) -> UserError:
+        x, y, z = self.size
+        return UserError(
+            f"{by} does not hold a cutoff of {reach:g} in a box of {x:g} x {y:g} x {z:g}:"
+            " give positions, box and cutoff in a unit that is nearer to the cutoff"
         )
 
     def packed(self) -> NDArray[np.void]:

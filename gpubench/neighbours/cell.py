@@ -105,15 +105,20 @@ class Cell:
         """
         edges, size = self.edges[self.edges > 0], np.array(region.size)[self.edges > 0]
         expected = particles * (math.prod((size / edges).tolist()) - 1)
-        is_fine = min(edges, default=math.inf) >= LEAST_STEPS * step_of(region)
-        if particles + 1.5 * expected < MOST_ENTRIES and is_fine:
-            images: int = math.ceil(expected)
-            return images
-        raise UserError(
-            f"the cutoff and skin reach {max(size / edges) / 2:.3g} times an edge of the reduced"
-            f" cell: {particles:,} particles would have {expected:.3g} images, and at most"
-            f" {MOST_ENTRIES:,} can be searched: take a shorter cutoff"
-        )
+        if particles + 1.5 * expected >= MOST_ENTRIES:
+            raise UserError(
+                f"the cutoff and skin reach {max(size / edges) / 2:.3g} times an edge of the"
+                f" reduced cell: {particles:,} particles would have {expected:.3g} images, and at"
+                f" most {MOST_ENTRIES:,} can be searched: take a shorter cutoff"
+            )
+        if min(edges, default=math.inf) < LEAST_STEPS * step_of(region):
+            raise UserError(
+                f"particles and images extend over {max(region.size):.3g}, more than"
+                f" {STEPS // LEAST_STEPS:,} times an edge of the reduced cell, {min(edges):.3g}:"
+                " take a shorter cutoff, or remove what is far away"
+            )
+        images: int = math.ceil(expected)
+        return images
 
     def packed(self, region: SearchBox) -> NDArray[np.void]:
         """Return the frame of a box, as an array with one element of FRAME_DTYPE."""

@@ -48,11 +48,10 @@ class NeighbourList(Fixed):
     particles; such a search takes no capacity and no order="cells".
 
     Positions have shape (n, 3) or (n, 4), where the fourth number is ignored, and type float32 or
-    float64. Along periodic axes they may lie anywhere. They are wrapped into the box in double
-    precision and searched in single precision: pairs whose distance differs from the cutoff by
-    less than `bound` may be misclassified, all others are exact. If the bound exceeds 10^-3 of the
-    cutoff, a box passed by the user causes a warning; in open space it is an error. A `skin`
-    longer than the bound guarantees that all pairs within the cutoff are listed.
+    float64. Along periodic axes they may lie anywhere. Pairs whose distance differs from the cutoff
+    by less than `bound`, 10^-5 of it, may be misclassified, all others are exact. With a capacity
+    the bound grows with the box; a box for which it exceeds 10^-3 of the cutoff causes a warning. A
+    `skin` longer than the bound guarantees that all pairs within the cutoff are listed.
 
     Host arrays (NumPy, PyTorch) are searched on a CPU through OpenCL; CUDA arrays (CuPy, PyTorch,
     anything with DLPack or __cuda_array_interface__) on their own GPU, on the current stream.
@@ -226,9 +225,9 @@ class NeighbourList(Fixed):
         if isinstance(self._given, Cell):
             return self._cell_plan(arrays, taken, self._given)
         of = arrays.device, taken.dtype, taken.shape
-        if self._plan is not None and (packing := self._plan[1].packing) is not None:
-            if self._plan[0] == (*of, packing) and packing.serves(taken):
-                return self._plan[1]
+        packing = None if self._plan is None else self._plan[1].packing
+        if packing and self._plan and self._plan[0] == (*of, packing) and packing.serves(taken):
+            return self._plan[1]
         box = self._box(arrays, taken)
         reach = self._widened(box)
         if self._given is not None and not box.is_long(reach):
@@ -236,7 +235,7 @@ class NeighbourList(Fixed):
             return self._cell_plan(arrays, taken, cell)
         if self._plan is None or self._plan[0] != (*of, box):
             self._plan = None  # free its memory first
-            packing = None if self._capacity is not None else packed(arrays, taken, box, reach)
+            packing = None if self._capacity is not None else packed(arrays, taken, box, self.reach)
             self._plan = (*of, packing or box), self._made(arrays.device, taken, box, packing)
             self._around = box
         return self._plan[1]
@@ -247,6 +246,7 @@ class NeighbourList(Fixed):
     def _made(
         self, device: Device, taken: Any, box: SearchBox, packing: Packing | None
     ) -> Plan | Refined:
+        box.require_squares(self.reach)
         n, box = taken.shape[0], box if packing is None else packing.box
         grid = box.grid(n, reach := self._widened(box), in_steps=True)
         search, why = chosen(self._method, device, n, grid, self._half or self._in_cells)
