@@ -1,7 +1,7 @@
 /* Conversion of users' positions for a search, and geometry of the pairs found.
 
    REAL is the type of the given positions (float or double), STRIDE the number of columns (3 or 4). All arithmetic
-   on them is in double precision. CELLS: whether to compute cells. WRITES: see `keep`. */
+   on them is in double precision. CELLS: whether to compute cells. WRITES: see `find_blocks`. */
 #include "common/ways.h"
 
 #include "common/grid.h"
@@ -209,37 +209,38 @@ __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL 
     }
 }
 
-/* Count the neighbours of each row that are nearer than sqrt(reach2) in double precision, or with WRITES list them.
-   found_offsets, found: a list that contains them. The count of a row goes to counts[to[row]]. One thread per row. */
-__global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL const int *__restrict__ found,
+/* Move the neighbours of each row that are nearer than sqrt(reach2) in double precision to its front, and count them:
+   that of a row goes to counts[to[row]]. One thread per row. */
+__global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
                      GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
                      GLOBAL const Box *__restrict__ box, int rows, double reach2, GLOBAL const int *__restrict__ to,
-                     GLOBAL int *__restrict__ counts, GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours)
+                     GLOBAL int *__restrict__ counts)
 {
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
         return;
-#if WRITES
-    int64 k = offsets[row];
-#else
-    int64 k = 0;
-#endif
-    for (int64 at = found_offsets[row]; at < found_offsets[row + 1]; ++at) {
-        double sum = 0.0;
-        for (int axis = 0; axis < 3; ++axis) {
-            double way = way_to(given, ids[row], ids[found[at]], box, axis);
-            sum += way * way;
-        }
-        if (!(sum < reach2))
-            continue;
-#if WRITES
-        neighbours[k] = found[at];
-#endif
-        ++k;
+    const size_t i = ids[row];
+    int64 k = found_offsets[row];
+    for (int64 at = k; at < found_offsets[row + 1]; ++at) {
+        const int second = found[at];
+        const size_t j = ids[second];
+        double x = way_to(given, i, j, box, 0), y = way_to(given, i, j, box, 1), z = way_to(given, i, j, box, 2);
+        found[k] = second;
+        k += x * x + y * y + z * z < reach2;
     }
-#if !WRITES
-    counts[to[row]] = (int)k;
-#endif
+    counts[to[row]] = (int)(k - found_offsets[row]);
+}
+
+/* Copy the front of each row. One thread per row. */
+__global__ void copy_kept(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL const int *__restrict__ found,
+                          int rows, GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    GLOBAL const int *from = found + found_offsets[row];
+    for (int64 k = offsets[row]; k < offsets[row + 1]; ++k)
+        neighbours[k] = *from++;
 }
 
 /* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. */

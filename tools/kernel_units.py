@@ -167,12 +167,11 @@ def make_neighbour_lists(device: Recorder) -> None:
             half=half, in_cells=False, capacity=None,
         )  # fmt: skip
         for writes in (0, 1):
-            plan.kernel("keep", WRITES=writes)
             plan.kernel("find_blocks", WRITES=writes)
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
-            "write_image_shifts", "block_keys", "place_packed",
+            "write_image_shifts", "block_keys", "place_packed", "keep", "copy_kept",
         ):  # fmt: skip
             plan.kernel(name)
 

@@ -23,7 +23,7 @@ class Refined(PairKernels):
         self._search, self._in_cells, self.packing = search, search.in_cells, search.packing
         self._reach2 = np.float64(reach) ** 2
         self._blocks = device.blocks(self.particles, BLOCK)
-        self._count, self._write = (self.kernel("keep", WRITES=writes) for writes in (0, 1))
+        self._keep, self._copy = self.kernel("keep"), self.kernel("copy_kept")
         self._scan = ExclusiveScan(device, self.particles, sum_type="int64")
 
     def rows(self, arrays: Arrays) -> ResultArrays:
@@ -32,29 +32,32 @@ class Refined(PairKernels):
 
     def search(self, arrays: Arrays | Device, positions: Any, rows: ResultArrays) -> int:
         """Search, and return the number of pairs; waits for it, as for that of the other search."""
-        keep = self._candidates(positions, rows.ids)
-        keep |= {"to": self.numbers, "counts": rows.counts, "offsets": rows.offsets}
-        self._count(self._blocks, BLOCK, **keep, neighbours=keep["found"])
+        found = self._kept(positions, rows.ids, self.numbers, rows.counts)
         self._scan.launch(rows.counts, rows.offsets)
         pairs = int(self._device.download(rows.offsets)[-1])
         rows.neighbours = arrays.empty(pairs, "int32")
-        self._write(self._blocks, BLOCK, **keep, neighbours=rows.neighbours)
+        self._copy(
+            self._blocks, BLOCK, found_offsets=found.offsets, found=found.neighbours,
+            rows=self.particles, offsets=rows.offsets, neighbours=rows.neighbours,
+        )  # fmt: skip
         return pairs
 
     def count_only(self, positions: Any, counts: Any) -> None:
         """Search, and count the pairs of each particle."""
         ids = self._device.empty(self.particles, "int32") if self._in_cells else None
-        keep = self._candidates(positions, ids)
-        unread = {"offsets": keep["found_offsets"], "neighbours": keep["found"]}
-        self._count(self._blocks, BLOCK, **keep, **unread, to=keep["ids"], counts=counts)
+        self._kept(positions, ids, self.numbers if ids is None else ids, counts)
 
-    def _candidates(self, positions: Any, ids: Any) -> dict[str, Any]:
-        """List the pairs of the other search. ids: where the particles of rows go, or None."""
+    def _kept(self, positions: Any, ids: Any, to: Any, counts: Any) -> ResultArrays:
+        """Return the list of the other search, with the pairs to keep first in each row.
+
+        ids: where the particles of rows go, or None. to, counts: arguments of the kernel.
+        """
         n, device = self.particles, self._device
         found = ResultArrays(device.empty(n, "int32"), device.empty(n + 1, "int64"), None, ids)
         self._search.search(device, positions, found)
-        return {
-            "found_offsets": found.offsets, "found": found.neighbours,
-            "ids": self.numbers if ids is None else ids, "given": positions,
-            "box": self.packed_box, "rows": n, "reach2": self._reach2,
-        }  # fmt: skip
+        self._keep(
+            self._blocks, BLOCK, found_offsets=found.offsets, found=found.neighbours,
+            ids=self.numbers if ids is None else ids, given=positions, box=self.packed_box,
+            rows=n, reach2=self._reach2, to=to, counts=counts,
+        )  # fmt: skip
+        return found
