@@ -300,3 +300,27 @@ __global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
             out[k] = (REAL)sqrt(sum);
     }
 }
+
+/* As write_geometry, for pairs in systems with a cell each, given their shifts. cells: vectors as rows. */
+__global__ void write_shifted_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                               GLOBAL const int *__restrict__ shifts, GLOBAL const REAL *__restrict__ given,
+                               GLOBAL const double *__restrict__ cells, GLOBAL const int *__restrict__ system_of,
+                               int rows, int wants_vectors, GLOBAL REAL *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    GLOBAL const double *cell = cells + 9 * (size_t)system_of[row];
+    for (int64 k = offsets[row]; k < offsets[row + 1]; ++k) {
+        double sum = 0.0;
+        for (int axis = 0; axis < 3; ++axis) {
+            double way = way_by(given, row, neighbours[k], shifts[3 * k], shifts[3 * k + 1], shifts[3 * k + 2], cell,
+                                axis);
+            sum += way * way;
+            if (wants_vectors)
+                out[3 * k + axis] = (REAL)way;
+        }
+        if (!wants_vectors)
+            out[k] = (REAL)sqrt(sum);
+    }
+}

@@ -63,7 +63,7 @@ class SearchBox:
     @property
     def step(self) -> float:
         """The distance between coordinates that are searched."""
-        return self.given_step or max(self.size) / STEPS
+        return self.given_step or max(self.size) / STEPS or 1.0
 
     @property
     def steps(self) -> Triple:

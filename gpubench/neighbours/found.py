@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class Found(Fixed):
 
     def __reduce__(self) -> Any:
         self.check()
-        names = ("counts", "offsets", "neighbours", "ids", "images", "moves")
+        names = [each.name for each in fields(ResultArrays) if each.name != "given"]
         is_own = isinstance(self._source, self._arrays.given)
         given = self._source if is_own else self._positions.owner
         rows = {name: self._give(name) for name in names}
@@ -91,6 +92,8 @@ class Found(Fixed):
         positions[j] - positions[i] + shifts @ cell is its vector; cell: the box as a 3x3 matrix,
         whose rows are vectors. 0 along open axes.
         """
+        if self._rows.shifts is not None:
+            return self._give("shifts")
         return self._each("write_shifts", (3,), np.dtype(np.int32))
 
     @uncompiled
@@ -179,7 +182,10 @@ class Found(Fixed):
                 "most": np.int64(pairs), "rows": plan.particles, "given": self._positions,
                 "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
             }  # fmt: skip
-            if rows.images is None:
+            if rows.shifts is not None:
+                kernel = kernel.replace("write_geometry", "write_shifted_geometry")
+                given |= {"shifts": rows.shifts, "cells": rows.cells, "system_of": rows.systems}
+            elif rows.images is None:
                 given["ids"] = plan.numbers if rows.ids is None else rows.ids
             elif kernel != "write_pairs":
                 kernel = kernel.replace("write", "write_image")

@@ -33,6 +33,8 @@ class ResultArrays:
     images: int32, (pairs,), the image of each pair in a `Cell`, of which the first n are the
     particles. moves: int32, (images, 3), the vectors of the cell from its particle to each image.
     None if the nearest image is meant.
+    shifts: int32, (pairs, 3), of pairs in a batch; None otherwise. systems: int32, (n,), and cells:
+    float64, (systems, 3, 3), of the batch.
     given: arrays already returned to the user; reused if later kernel writes show in them.
     """
 
@@ -42,6 +44,9 @@ class ResultArrays:
     ids: Any = None
     images: Any = None
     moves: Any = None
+    shifts: Any = None
+    systems: Any = None
+    cells: Any = None
     given: dict[str, Any] = field(default_factory=dict)
 
 

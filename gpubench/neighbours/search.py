@@ -15,7 +15,8 @@ from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.devices.base import Device
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
-from gpubench.neighbours.box import EXACT, OPEN, SearchBox, box_of, measured
+from gpubench.neighbours.batch import BatchPlan, cells_of, offsets_of
+from gpubench.neighbours.box import EXACT, OPEN, SearchBox, box_of, measured, three
 from gpubench.neighbours.cell import Cell, images_of, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
@@ -87,7 +88,10 @@ class NeighbourList(Fixed):
     ) -> None:
         cutoff, skin = number("cutoff", cutoff, positive=True), number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
-        self._given = space_of(box, low, periodic, self.reach)
+        self._periodic = three("periodic", periodic, bool, "True, False, or three of them")
+        # A box may yet come with a batch.
+        self._given = space_of(box, low, periodic if box is not None else False, self.reach)
+        self._matrix = None if box is None else np.array(box, np.float64)
         if not isinstance(order, str) or order not in ("input", "cells"):
             raise UserError(f"order takes input or cells, not {shown(order)}")
         if not isinstance(half, bool | np.bool_):
@@ -97,7 +101,7 @@ class NeighbourList(Fixed):
         self._half, self._in_cells, self._method = bool(half), order == "cells", method
         self._capacity = None if capacity is None else _capacity(capacity)
         self._require_plain(self._given)
-        self._plan: tuple[Any, Plan | Refined | CellPlan] | None = None
+        self._plan: tuple[Any, Plan | Refined | CellPlan | BatchPlan] | None = None
         self._last: Kept | None = None
         self._around: SearchBox | None = None  # the box of the last search
         own = None if capacity is None else self._searched()
@@ -125,30 +129,43 @@ class NeighbourList(Fixed):
         return vars(self) | {"_plan": None, "_last": None}  # both hold device memory
 
     @uncompiled
-    def __call__(self, positions: Any, out: Found | None = None) -> Found:
+    def __call__(
+        self, positions: Any, out: Found | None = None, *, batch: Any = None, box: Any = None
+    ) -> Found:
         """List the neighbours of these particles.
 
         out: the result of an earlier search of the same number of particles, whose arrays are
             overwritten; only with a capacity.
+        batch: many systems in one search, one after the other: the offsets of their particles, from
+            0 to n, or the system of each particle, ascending. Rows and neighbours are numbered as
+            the positions; pairs are within a system. For systems of up to about a thousand
+            particles: all of a system are tried. Open axes have no bounds.
+        box: of the batch, in place of the list's own: three edges or a 3x3 matrix for all systems,
+            or a matrix for each, shape (systems, 3, 3), periodic as the list is.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            return self._search(arrays, arrays.take(positions), positions, out)
+            taken = arrays.take(positions)
+            plan = self._batch_plan(arrays, taken, batch, box)
+            return self._search(arrays, taken, positions, out, plan)
 
     @uncompiled
-    def count(self, positions: Any, out: Any = None) -> Any:
+    def count(
+        self, positions: Any, out: Any = None, *, batch: Any = None, box: Any = None
+    ) -> Any:
         """Return the number of neighbours of each particle: int32, shape (n,).
 
         Like `Found.counts`, but without making a list, and always in the order of the input.
         out: the array from an earlier count of the same number of particles, to overwrite. With a
             capacity as well, nothing is allocated and the host does not wait.
+        batch, box: as in a search.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken = arrays.take(positions)
             n = self._noted(taken)
             counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
-            plan = self._plan_for(arrays, taken)
+            plan = self._batch_plan(arrays, taken, batch, box) or self._plan_for(arrays, taken)
             plan.count_only(taken, counts)
             if self._capacity is None:
                 plan.require_sound()
@@ -175,7 +192,7 @@ class NeighbourList(Fixed):
             taken, last = arrays.take(positions), self._last
             if last is not None and last.serves(arrays, taken):
                 return last.found.at(taken, positions)
-            found = self._search(arrays, taken, positions, None)
+            found = self._search(arrays, taken, positions, None, None)
             assert self._around is not None
             spare = self.skin - self._bound(self._around)
             self._last = Kept(found, max(0.0, spare / 2))
@@ -207,9 +224,11 @@ class NeighbourList(Fixed):
         particles: int = taken.shape[0]
         return particles
 
-    def _search(self, arrays: Arrays, taken: Any, positions: Any, out: Found | None) -> Found:
+    def _search(
+        self, arrays: Arrays, taken: Any, positions: Any, out: Found | None, plan: BatchPlan | None
+    ) -> Found:
         n = self._noted(taken)
-        plan = self._plan_for(arrays, taken)
+        plan = plan or self._plan_for(arrays, taken)
         if out is None:
             rows = plan.rows(arrays)
         elif self._capacity is None:
@@ -220,10 +239,34 @@ class NeighbourList(Fixed):
             raise UserError("out takes what an earlier search like this one found")
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
 
+    def _batch_plan(self, arrays: Arrays, taken: Any, batch: Any, box: Any) -> BatchPlan | None:
+        """Return the plan for a batch, that of the last search if it fits; None without a batch."""
+        if batch is None and box is not None:
+            raise UserError("box of a search is that of a batch: give it to NeighbourList")
+        if batch is None:
+            return None
+        options = {
+            "order='cells'": self._in_cells, "a capacity": self._capacity is not None,
+            "a method": self._method != "auto",
+        }  # fmt: skip
+        if refused := [option for option, is_given in options.items() if is_given]:
+            raise UserError(f"a batch is not for {refused[0]}: leave one out")
+        offsets = offsets_of(batch, taken.shape[0])
+        cells = cells_of(self._matrix if box is None else box, len(offsets) - 1, self._periodic)
+        of, (key, plan) = (arrays.device, taken.dtype, taken.shape), self._plan or (None, None)
+        if key == of and isinstance(plan, BatchPlan) and plan.serves(offsets, cells):
+            return plan
+        self._plan = plan = None  # free its memory first
+        plan = BatchPlan(arrays.device, taken, offsets, cells, self.reach, self._half)
+        vars(self).update(_plan=(of, plan), chosen="all pairs of each system in a batch")
+        return plan
+
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan | Refined | CellPlan:
         """Return the plan of the last search if it fits, otherwise a new plan."""
         if isinstance(self._given, Cell):
             return self._cell_plan(arrays, taken, self._given)
+        if self._given is None and any(self._periodic):
+            raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
         of = arrays.device, taken.dtype, taken.shape
         packing = None if self._plan is None else self._plan[1].packing
         if packing and self._plan and self._plan[0] == (*of, packing) and packing.serves(taken):

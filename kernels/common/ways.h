@@ -30,15 +30,20 @@ __device__ __forceinline__ double way_to(GLOBAL const REAL *given, size_t i, siz
     return nearest((double)given[j * STRIDE + axis] - given[i * STRIDE + axis], box, axis);
 }
 
-/* The same to the image that is moved by `to` vectors of the cell, where the first is moved by `from`. cell: vectors as
-   rows. */
+/* The same to the image that is moved by a, b and c vectors of the cell. cell: vectors as rows. */
+__device__ __forceinline__ double way_by(GLOBAL const REAL *given, size_t i, size_t j, int a, int b, int c,
+                                         GLOBAL const double *cell, int axis)
+{
+    /* The sum of the shifts first, whose opposite is that of the opposite pair. */
+    double shift = a * cell[axis] + b * cell[3 + axis] + c * cell[6 + axis];
+    return ((double)given[j * STRIDE + axis] - given[i * STRIDE + axis]) + shift;
+}
+
+/* The same where the first is moved by `from` vectors, and the second by `to`. */
 __device__ __forceinline__ double way_to_image(GLOBAL const REAL *given, size_t i, size_t j, GLOBAL const int *from,
                                                GLOBAL const int *to, GLOBAL const double *cell, int axis)
 {
-    /* The sum of the shifts first, whose opposite is that of the opposite pair. */
-    double shift =
-        (to[0] - from[0]) * cell[axis] + (to[1] - from[1]) * cell[3 + axis] + (to[2] - from[2]) * cell[6 + axis];
-    return ((double)given[j * STRIDE + axis] - given[i * STRIDE + axis]) + shift;
+    return way_by(given, i, j, to[0] - from[0], to[1] - from[1], to[2] - from[2], cell, axis);
 }
 
 #endif
