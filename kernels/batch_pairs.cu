@@ -18,6 +18,12 @@ typedef struct System {
     int first, end;  /* particles */
 } System;
 
+#ifdef __OPENCL_VERSION__
+#define ROW_BY_ROW __attribute__((vec_type_hint(float16)))
+#else
+#define ROW_BY_ROW
+#endif
+
 #define MOST_IMAGES 536870912.0 /* of which the difference still fits into an int */
 #define ROUNDING 4.76837158e-7f /* 2^-21: more than that of a difference, relative to what it is of */
 #define SLACK 1e-5              /* of fractions, which float32 rounds */
@@ -65,8 +71,22 @@ __device__ __forceinline__ int is_first(int i, int j, const int *shift)
     return shift[0] != 0 ? shift[0] > 0 : shift[1] != 0 ? shift[1] > 0 : shift[2] > 0;
 }
 
+/* Which of up to 32 particles are not further from a point than sqrt(most2), as bits; also those of which float32 does not
+   know. */
+__device__ __forceinline__ unsigned near_of(GLOBAL const float4 *placed, int number, float x, float y, float z,
+                                            float most2)
+{
+    unsigned bits = 0;
+    for (int k = 0; k < number; ++k) {
+        const float4 q = placed[k];
+        const float dx = q.x - x, dy = q.y - y, dz = q.z - z;
+        bits |= (unsigned)!(dx * dx + dy * dy + dz * dz > most2) << k;
+    }
+    return bits;
+}
+
 /* Count the neighbours of each particle, or with WRITES list them with their shifts. One thread per particle. */
-__global__ void pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const System *__restrict__ systems,
+__global__ void ROW_BY_ROW pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const System *__restrict__ systems,
                       GLOBAL const int *__restrict__ system_of, int particles, GLOBAL const float4 *__restrict__ placed,
                       GLOBAL const float4 *__restrict__ fractions, GLOBAL const int *__restrict__ moves, double reach,
                       GLOBAL int *__restrict__ counts, GLOBAL const int64 *__restrict__ offsets,
@@ -96,29 +116,29 @@ __global__ void pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const System
                 const float x = p.x - (float)(a * v[0] + b * v[3] + c * v[6]);
                 const float y = p.y - (float)(a * v[1] + b * v[4] + c * v[7]);
                 const float z = p.z - (float)(a * v[2] + b * v[5] + c * v[8]);
-                for (int j = own->first; j < own->end; ++j) {
-                    const float4 q = placed[j];
-                    const float dx = q.x - x, dy = q.y - y, dz = q.z - z;
-                    if (dx * dx + dy * dy + dz * dz > most2)
-                        continue;
-                    const size_t from = 3 * (size_t)i, to = 3 * (size_t)j;
-                    const int shift[3] = {a + moves[from] - moves[to], b + moves[from + 1] - moves[to + 1],
-                                          c + moves[from + 2] - moves[to + 2]};
-                    double sum = 0.0;
-                    for (int axis = 0; axis < 3; ++axis) {
-                        double way = way_by(given, i, j, shift[0], shift[1], shift[2], v, axis);
-                        sum += way * way;
-                    }
-                    const int is_itself = j == (int)i && a == 0 && b == 0 && c == 0;
-                    if (is_itself || !(sum < reach2) || (HALF && !is_first(i, j, shift)))
-                        continue;
+                for (int block = own->first; block < own->end; block += 32) {
+                    unsigned bits = near_of(placed + block, min(own->end - block, 32), x, y, z, most2);
+                    for (; bits; bits &= bits - 1) {
+                        const int j = block + 31 - __clz((int)(bits & -bits));
+                        const size_t from = 3 * (size_t)i, to = 3 * (size_t)j;
+                        const int shift[3] = {a + moves[from] - moves[to], b + moves[from + 1] - moves[to + 1],
+                                              c + moves[from + 2] - moves[to + 2]};
+                        double sum = 0.0;
+                        for (int axis = 0; axis < 3; ++axis) {
+                            double way = way_by(given, i, j, shift[0], shift[1], shift[2], v, axis);
+                            sum += way * way;
+                        }
+                        const int is_itself = j == (int)i && a == 0 && b == 0 && c == 0;
+                        if (is_itself || !(sum < reach2) || (HALF && !is_first(i, j, shift)))
+                            continue;
 #if WRITES
-                    const int64 k = offsets[i] + found;
-                    neighbours[k] = j;
-                    for (int axis = 0; axis < 3; ++axis)
-                        shifts[3 * k + axis] = shift[axis];
+                        const int64 k = offsets[i] + found;
+                        neighbours[k] = j;
+                        for (int axis = 0; axis < 3; ++axis)
+                            shifts[3 * k + axis] = shift[axis];
 #endif
-                    ++found;
+                        ++found;
+                    }
                 }
             }
 #if !WRITES

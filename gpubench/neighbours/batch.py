@@ -15,7 +15,7 @@ from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.box import LARGEST_LENGTH, OPEN, SMALLEST_LENGTH, raise_unsound
 from gpubench.neighbours.cell import FLAT
-from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
+from gpubench.neighbours.plan import PairKernels, ResultArrays
 from gpubench.primitives.scan import ExclusiveScan
 
 MOST_REACH = 1000  # cells that the cutoff may reach along an axis
@@ -56,10 +56,10 @@ class BatchPlan(PairKernels):
         self._count, self._write = (kernel(name="pairs", WRITES=writes) for writes in (0, 1))
         self._scan = ExclusiveScan(device, n, sum_type="int64")
         of = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(offsets))
-        self._rows = {"systems": device.upload(of), "cells": device.upload(cells)}
+        self._systems = {"systems": device.upload(of), "cells": device.upload(cells)}
         self._given = {
             "systems": device.upload(_packed(offsets, cells, reach).view("uint8")),
-            "system_of": self._rows["systems"], "particles": n,
+            "system_of": self._systems["systems"], "particles": n,
             "placed": device.empty((n, 4), "float32"), "moves": device.empty((n, 3), "int32"),
             "fractions": device.empty((n, 4), "float32"),
         }  # fmt: skip
@@ -71,10 +71,11 @@ class BatchPlan(PairKernels):
 
     def rows(self, arrays: Arrays) -> ResultArrays:
         """Allocate the arrays of a result whose size is known."""
-        n = self.particles
-        return ResultArrays(
-            arrays.empty(n, "int32"), arrays.empty(n + 1, "int64"), None, **self._rows
-        )
+        n, copies = self.particles, {}
+        for name, of in self._systems.items():  # which pickling needs
+            copies[name] = arrays.empty(of.shape, of.dtype.name)
+            self._device.copy(of, copies[name])
+        return ResultArrays(arrays.empty(n, "int32"), arrays.empty(n + 1, "int64"), None, **copies)
 
     def search(self, arrays: Arrays, positions: Any, rows: ResultArrays) -> int:
         """List the pairs of all systems, and return their number; waits for it."""
@@ -119,7 +120,7 @@ def offsets_of(batch: Any, particles: int) -> Array:
     differ in their last number. Raises UserError for anything else.
     """
     given = _on_host("batch", batch)
-    if given.ndim != 1 or given.dtype.kind not in "iu" and given.size:
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise UserError(
             f"batch takes offsets, or the system of each particle: whole numbers, not"
             f" {shown(batch)}"
@@ -178,18 +179,18 @@ def _on_host(name: str, value: Any) -> Array:
 
 def _packed(offsets: Array, cells: Array, reach: float) -> Array:
     """Return the systems as an array of SYSTEM_DTYPE."""
-    lengths = np.linalg.norm(cells, axis=2)
-    scale = np.maximum(lengths.max(axis=1, initial=0.0), np.finfo(float).tiny)
-    used = np.sort(np.linalg.svd(cells / scale[:, None, None], compute_uv=False))[:, ::-1]
-    rank, axes = (used > FLAT).sum(axis=1), (lengths > 0).sum(axis=1)
-    if len(flat := np.flatnonzero(rank != axes)):
+    scale = np.abs(cells).max(axis=(1, 2), initial=np.finfo(float).tiny)
+    if not SMALLEST_LENGTH <= reach <= LARGEST_LENGTH or (scale > LARGEST_LENGTH).any():
+        raise UserError("cutoff and cells are too long or too short: take another unit")
+    lengths, scaled = np.linalg.norm(cells, axis=2), cells / scale[:, None, None]
+    rank = (np.linalg.svd(scaled, compute_uv=False) > FLAT).sum(axis=1)
+    if len(flat := np.flatnonzero(rank != (lengths > 0).sum(axis=1))):
         raise UserError(
             f"the vectors of the cell of system {flat[0]} along its periodic axes lie in a plane or"
             " on a line (determinant 0): open an axis with periodic, or correct the vectors"
         )
-    if not SMALLEST_LENGTH <= reach <= LARGEST_LENGTH or (scale > LARGEST_LENGTH).any():
-        raise UserError("cutoff and cells are too long or too short: take another unit")
-    dual = np.linalg.pinv(cells / scale[:, None, None], rcond=FLAT / 2) / scale[:, None, None]
+    dual = np.linalg.pinv(scaled, rcond=FLAT / 2) / scale[:, None, None]
+    dual *= (lengths > 0)[:, None]  # 0 along open axes, but for rounding
     packed = np.zeros(len(cells), SYSTEM_DTYPE)
     packed["cell"], packed["dual"] = cells.reshape(-1, 9), dual.reshape(-1, 9)
     packed["reach"] = reach * np.linalg.norm(dual, axis=1)

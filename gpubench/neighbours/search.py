@@ -26,6 +26,7 @@ from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.refined import Refined
 
 Order = Literal["input", "cells"]
+AnyPlan = Plan | Refined | CellPlan | BatchPlan
 
 
 class NeighbourList(Fixed):
@@ -101,7 +102,7 @@ class NeighbourList(Fixed):
         self._half, self._in_cells, self._method = bool(half), order == "cells", method
         self._capacity = None if capacity is None else _capacity(capacity)
         self._require_plain(self._given)
-        self._plan: tuple[Any, Plan | Refined | CellPlan | BatchPlan] | None = None
+        self._plan: tuple[Any, AnyPlan] | None = None
         self._last: Kept | None = None
         self._around: SearchBox | None = None  # the box of the last search
         own = None if capacity is None else self._searched()
@@ -146,13 +147,11 @@ class NeighbourList(Fixed):
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken = arrays.take(positions)
-            plan = self._batch_plan(arrays, taken, batch, box)
-            return self._search(arrays, taken, positions, out, plan)
+            several = self._batch_plan(arrays, taken, batch, box)
+            return self._search(arrays, taken, positions, out, several)
 
     @uncompiled
-    def count(
-        self, positions: Any, out: Any = None, *, batch: Any = None, box: Any = None
-    ) -> Any:
+    def count(self, positions: Any, out: Any = None, *, batch: Any = None, box: Any = None) -> Any:
         """Return the number of neighbours of each particle: int32, shape (n,).
 
         Like `Found.counts`, but without making a list, and always in the order of the input.
@@ -165,7 +164,8 @@ class NeighbourList(Fixed):
             taken = arrays.take(positions)
             n = self._noted(taken)
             counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
-            plan = self._batch_plan(arrays, taken, batch, box) or self._plan_for(arrays, taken)
+            several = self._batch_plan(arrays, taken, batch, box)
+            plan = several or self._plan_for(arrays, taken)
             plan.count_only(taken, counts)
             if self._capacity is None:
                 plan.require_sound()
@@ -225,10 +225,10 @@ class NeighbourList(Fixed):
         return particles
 
     def _search(
-        self, arrays: Arrays, taken: Any, positions: Any, out: Found | None, plan: BatchPlan | None
+        self, arrays: Arrays, taken: Any, positions: Any, out: Found | None, batch: BatchPlan | None
     ) -> Found:
         n = self._noted(taken)
-        plan = plan or self._plan_for(arrays, taken)
+        plan: AnyPlan = batch or self._plan_for(arrays, taken)
         if out is None:
             rows = plan.rows(arrays)
         elif self._capacity is None:
@@ -261,7 +261,7 @@ class NeighbourList(Fixed):
         vars(self).update(_plan=(of, plan), chosen="all pairs of each system in a batch")
         return plan
 
-    def _plan_for(self, arrays: Arrays, taken: Any) -> Plan | Refined | CellPlan:
+    def _plan_for(self, arrays: Arrays, taken: Any) -> AnyPlan:
         """Return the plan of the last search if it fits, otherwise a new plan."""
         if isinstance(self._given, Cell):
             return self._cell_plan(arrays, taken, self._given)
