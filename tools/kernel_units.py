@@ -19,6 +19,7 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
+from gpubench.neighbours.batch import BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.images import CellPlan
@@ -169,9 +170,11 @@ def make_neighbour_lists(device: Recorder) -> None:
         for writes in (0, 1):
             plan.kernel("find_blocks", WRITES=writes)
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
+        BatchPlan(device, positions, np.array([0, 40_000]), np.zeros((1, 3, 3)), cutoff, half)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
             "write_image_shifts", "block_keys", "place_packed", "keep", "copy_kept",
+            "write_shifted_geometry",
         ):  # fmt: skip
             plan.kernel(name)
 
