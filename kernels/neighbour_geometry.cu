@@ -25,12 +25,12 @@ __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box
         return 0.0f;
     }
     if (repeats) {
-        x = rint(fma(-floor(x / size), size, x) / box->step);
+        x = rint(fma(-floor(x / size), size, x) * box->per_step);
         /* Rounded past one end, which is equivalent to the other end. */
         return x >= 0.0 && x < box->steps[axis] ? (float)x : 0.0f;
     }
     if (x >= 0.0 && x <= size)
-        return (float)rint(x / box->step);
+        return (float)fmin(rint(x * box->per_step), box->steps[axis]);
     status[OUTSIDE] = particle + 1;
     return 0.0f;
 }
@@ -139,7 +139,7 @@ __global__ void place_packed(GLOBAL const REAL *__restrict__ given, GLOBAL const
         if (size > 0.0 && !(x - bounds->low[axis] >= 0.0 && x - bounds->low[axis] <= size))
             status[OUTSIDE] = i + 1;
         double inside = fma(-floor(x / edge), edge, x);
-        x = rint((inside + moved[3 * (size_t)block_of[i] + axis] * edge) / box->step);
+        x = rint((inside + moved[3 * (size_t)block_of[i] + axis] * edge) * box->per_step);
         at[axis] = (float)fmin(fmax(x, 0.0), box->steps[axis]);
     }
     positions[i] = make_float4(at[0], at[1], at[2], 0.0f);

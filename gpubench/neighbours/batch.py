@@ -121,15 +121,13 @@ def offsets_of(batch: Any, particles: int) -> Array:
     """
     given = _on_host("batch", batch)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise UserError(
-            f"batch takes offsets, or the system of each particle: whole numbers, not"
-            f" {shown(batch)}"
-        )
+        of = "offsets, or the system of each particle: whole numbers"
+        raise UserError(f"batch takes {of}, not {shown(batch)}")
     given = given.astype(np.int64)
-    if (np.diff(given) < 0).any():
+    if len(falls := np.flatnonzero(np.diff(given) < 0)):
         raise UserError(
-            "batch takes systems one after the other: sort the particles by system, as"
-            f" number {int(np.flatnonzero(np.diff(given) < 0)[0]) + 1} is less than the one before"
+            "batch takes systems one after the other: sort the particles by system, as number"
+            f" {falls[0] + 1} is less than the one before"
         )
     if len(given) and given[0] == 0 and given[-1] == particles:
         return given
@@ -157,12 +155,11 @@ def cells_of(box: Any, systems: int, repeats: tuple[bool, bool, bool]) -> Array:
     given = np.zeros((3, 3)) if box is None else _on_host("box", box)
     if box is None and any(repeats):
         raise UserError("a periodic batch needs its cells: box=, a matrix for each system or all")
-    wanted = f"3 edges, a 3x3 matrix, or {systems:,} matrices, of finite numbers"
-    if given.dtype.kind not in "iuf" or given.shape not in ((3,), (3, 3), (systems, 3, 3)):
+    has_shape = given.shape in ((3,), (3, 3), (systems, 3, 3))
+    if not has_shape or given.dtype.kind not in "iuf" or not np.isfinite(given).all():
+        wanted = f"3 edges, a 3x3 matrix, or {systems:,} matrices, of finite numbers"
         raise UserError(f"box of a batch takes {wanted}, not {shown(box)}")
     given = given.astype(np.float64)
-    if not np.isfinite(given).all():
-        raise UserError(f"box of a batch takes {wanted}, not {shown(box)}")
     given = np.diag(given) if given.ndim == 1 else given
     return np.where(np.array(repeats)[:, None], np.broadcast_to(given, (systems, 3, 3)), 0.0)
 

@@ -31,7 +31,7 @@ SMALLEST_LENGTH, LARGEST_LENGTH = 1e-150, 1e150  # whose squares float64 holds
 BOX_DTYPE = np.dtype(
     [
         *((name, np.float64, 3) for name in ("low", "size", "periodic", "steps")),
-        ("step", np.float64),
+        ("per_step", np.float64),
     ]
 )
 
@@ -78,10 +78,6 @@ class SearchBox:
         """
         off = np.abs(np.array(self.steps) - np.divide(self.size, self.step)) * self.periodic
         return self.step * math.hypot(*(1 + off)) + 2.0**-22 * reach
-
-    def widened(self, cutoff: float, skin: float) -> float:
-        """Return the distance to search; see the function."""
-        return widened(cutoff, skin, self.rounding(cutoff + skin))
 
     def bound(self, cutoff: float) -> float:
         """Return the rounding bound: pairs this close to the cutoff may be misclassified.
@@ -183,7 +179,7 @@ class SearchBox:
         """Return the box as an array with one element of BOX_DTYPE, for the kernels."""
         packed = np.zeros(1, BOX_DTYPE)
         packed["low"], packed["size"], packed["periodic"] = self.low, self.size, self.periodic
-        packed["steps"], packed["step"] = self.steps, self.step
+        packed["steps"], packed["per_step"] = self.steps, 1 / self.step
         return packed
 
 

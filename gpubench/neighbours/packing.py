@@ -23,7 +23,6 @@ BLOCK = 256
 EDGE = 2  # reaches along a block: at 1, islands are closer together, at higher cost
 LEAST_GAIN = 2  # between the volumes of the box and of the packed one
 LEAST_PARTICLES = 2  # in a block in use, on average
-MOST_KEYS = 2**63
 
 
 class Packing:
@@ -71,10 +70,7 @@ class Packing:
 
 
 def packed(arrays: Arrays, positions: Any, box: SearchBox, reach: float) -> Packing | None:
-    """Return a packing of particles that leave most of a box empty; None if that would not help.
-
-    box: around them.
-    """
+    """Return a packing of particles that leave most of a box empty; None if it would not help."""
     if all(box.periodic) or not box.is_sparse(positions.shape[0], reach):
         return None
     try:
@@ -98,7 +94,7 @@ def islands(at: NDArray[np.int64]) -> NDArray[np.int32]:
         values, index = np.unique(along, return_inverse=True)
         ranks.append(np.minimum(np.diff(values, prepend=values[0]), 2).cumsum()[index])
     (x, y, z), (wide, deep, high) = ranks, (int(rank.max()) + 3 for rank in ranks)
-    if wide * deep * high >= MOST_KEYS:
+    if wide * deep * high >= 2**63:
         raise UserError("too many blocks are far from each other")
     keys = (x * deep + y) * high + z
     order = np.argsort(keys)

@@ -16,7 +16,7 @@ from gpubench.base.fixed import Fixed
 from gpubench.devices.base import Device
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
 from gpubench.neighbours.batch import BatchPlan, cells_of, offsets_of
-from gpubench.neighbours.box import EXACT, OPEN, SearchBox, box_of, measured, three
+from gpubench.neighbours.box import EXACT, OPEN, SearchBox, box_of, measured, three, widened
 from gpubench.neighbours.cell import Cell, images_of, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
@@ -284,7 +284,9 @@ class NeighbourList(Fixed):
         return self._plan[1]
 
     def _widened(self, box: SearchBox) -> float:
-        return self.reach if self._capacity is not None else box.widened(self.cutoff, self.skin)
+        if self._capacity is not None:
+            return self.reach
+        return widened(self.cutoff, self.skin, box.rounding(self.reach))
 
     def _made(
         self, device: Device, taken: Any, box: SearchBox, packing: Packing | None

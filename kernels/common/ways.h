@@ -14,7 +14,7 @@ typedef struct Box {
     double size[3];
     double periodic[3];
     double steps[3]; /* the edges, in whole steps */
-    double step;     /* of coordinates that are searched */
+    double per_step; /* the reciprocal of the step of coordinates that are searched */
 } Box;
 
 __device__ __forceinline__ double nearest(double difference, GLOBAL const Box *box, int axis)
