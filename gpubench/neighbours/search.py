@@ -265,7 +265,7 @@ class NeighbourList(Fixed):
         """Return the plan of the last search if it fits, otherwise a new plan."""
         if isinstance(self._given, Cell):
             return self._cell_plan(arrays, taken, self._given)
-        if self._given is None and any(self._periodic):
+        if self._matrix is None and any(self._periodic):
             raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
         of = arrays.device, taken.dtype, taken.shape
         packing = None if self._plan is None else self._plan[1].packing
