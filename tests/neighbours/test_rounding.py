@@ -87,7 +87,7 @@ def long_cases(draw):
     """Draw a box of up to 2^20 cutoffs along one axis, options, and particles in it."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     edges = rng.permutation(
-        [2.0 ** draw(st.integers(5, 20)), rng.uniform(3, 9), rng.uniform(3, 40)]
+        [2.0 ** draw(st.integers(5, 20)), rng.uniform(3.5, 9), rng.uniform(3.5, 40)]
     )
     more = draw(st.sampled_from([{}, {"half": True}, {"order": "cells"}]))
     periodic = draw(st.booleans())
