@@ -85,7 +85,8 @@ __device__ __forceinline__ unsigned near_of(GLOBAL const float4 *placed, int num
     return bits;
 }
 
-/* Count the neighbours of each particle, or with WRITES list them with their shifts. One thread per particle. */
+/* Count the neighbours of each particle, or with WRITES list them with their shifts; those of TILE particles, one after
+   the other, by their images: with TILE 1, rows ascend by neighbour and shift. One thread per particle. */
 __global__ void ROW_BY_ROW pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const System *__restrict__ systems,
                       GLOBAL const int *__restrict__ system_of, int particles, GLOBAL const float4 *__restrict__ placed,
                       GLOBAL const float4 *__restrict__ fractions, GLOBAL const int *__restrict__ moves, double reach,
@@ -109,15 +110,15 @@ __global__ void ROW_BY_ROW pairs(GLOBAL const REAL *__restrict__ given, GLOBAL c
     const float most2 = ((float)reach + rounding) * ((float)reach + rounding);
     const double reach2 = reach * reach;
     int found = 0;
-    for (int c = low[2]; c <= high[2]; ++c)
-        for (int b = low[1]; b <= high[1]; ++b)
-            for (int a = low[0]; a <= high[0]; ++a) {
-                GLOBAL const double *v = own->cell;
-                const float x = p.x - (float)(a * v[0] + b * v[3] + c * v[6]);
-                const float y = p.y - (float)(a * v[1] + b * v[4] + c * v[7]);
-                const float z = p.z - (float)(a * v[2] + b * v[5] + c * v[8]);
-                for (int block = own->first; block < own->end; block += 32) {
-                    unsigned bits = near_of(placed + block, min(own->end - block, 32), x, y, z, most2);
+    for (int block = own->first; block < own->end; block += TILE)
+        for (int a = low[0]; a <= high[0]; ++a)
+            for (int b = low[1]; b <= high[1]; ++b)
+                for (int c = low[2]; c <= high[2]; ++c) {
+                    GLOBAL const double *v = own->cell;
+                    const float x = p.x - (float)(a * v[0] + b * v[3] + c * v[6]);
+                    const float y = p.y - (float)(a * v[1] + b * v[4] + c * v[7]);
+                    const float z = p.z - (float)(a * v[2] + b * v[5] + c * v[8]);
+                    unsigned bits = near_of(placed + block, min(own->end - block, TILE), x, y, z, most2);
                     for (; bits; bits &= bits - 1) {
                         const int j = block + 31 - __clz((int)(bits & -bits));
                         const size_t from = 3 * (size_t)i, to = 3 * (size_t)j;
@@ -140,7 +141,6 @@ __global__ void ROW_BY_ROW pairs(GLOBAL const REAL *__restrict__ given, GLOBAL c
                         ++found;
                     }
                 }
-            }
 #if !WRITES
     counts[i] = found;
 #endif

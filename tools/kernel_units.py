@@ -19,11 +19,12 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
-from gpubench.neighbours.batch import BatchPlan
+from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.plan import Plan
+from gpubench.neighbours.rows import kernel
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.neighbours.contract import HostSearch
 from gpubench.workloads.sph import SPH
@@ -170,13 +171,20 @@ def make_neighbour_lists(device: Recorder) -> None:
         for writes in (0, 1):
             plan.kernel("find_blocks", WRITES=writes)
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
-        BatchPlan(device, positions, np.array([0, 40_000]), np.zeros((1, 3, 3)), cutoff, half)
+        systems = Batch(np.array([0, 40_000]), np.zeros((1, 3, 3)))
+        for sort in (False, True):
+            BatchPlan(device, positions, systems, cutoff, half, sort)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
             "write_image_shifts", "block_keys", "place_packed", "keep", "copy_kept",
             "write_shifted_geometry",
         ):  # fmt: skip
             plan.kernel(name)
+    names = ("write_keys", "read_keys", "rank_images", "write_matrix", "pack_pairs")
+    for name, has_images in itertools.product(names, (False, True)):
+        kernel(device, name, has_images)
+    for has_images, limits, real in itertools.product((False, True), range(4), ("float", "double")):
+        kernel(device, "keep_pairs", has_images, limits, real)
 
 
 def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:

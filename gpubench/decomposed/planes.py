@@ -87,7 +87,7 @@ class Planes(PlaneRows):
         self._edge_starts = [device.empty(nx * ny + 1, "int32") for _ in (LOW, HIGH)]
         self._leaving = device.empty(2, "int32")
         self._left = device.host_buffer(8)
-        self._room = self._capacity = 0
+        self._room = self._capacity = self._part_bytes = 0
         self.scatters = False
         self._comm = self.team.comm.Dup()
 
@@ -191,13 +191,14 @@ class Planes(PlaneRows):
         self.rows = aligned(self.capacity) + 2 * edge
         self._leaving_rows = [device.empty((2 * edge, 4), "float32") for _ in self._kept]
         self.current = [device.empty((self.rows, 4), "float32") for _ in self._kept]
-        self.workspace_bytes = sum(
+        before, self._part_bytes = self._part_bytes, sum(
             array.nbytes
             for array in (
                 *self._kept, self._cell_of_part, self.cells, *self._leaving_rows, *self.current,
                 *self._allocate_computed(),
             )
         )  # fmt: skip
+        self.workspace_bytes += self._part_bytes - before
 
     @abstractmethod
     def _allocate_computed(self) -> list[Any]:

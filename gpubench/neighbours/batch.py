@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.base.arguments import shown, without_gradient
+from gpubench.base.arguments import shown
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
@@ -34,29 +36,52 @@ SYSTEM_DTYPE = np.dtype(
 Array = NDArray[Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Systems of particles, one after the other.
+
+    offsets: int64, (systems + 1,), where their particles begin. cells: float64, (systems, 3, 3); 0
+    along open axes.
+    """
+
+    offsets: Array
+    cells: Array
+
+    @classmethod
+    def of(cls, batch: Any, particles: int, box: Any, repeats: Sequence[bool]) -> Batch:
+        """Read what users pass; raise UserError for anything else."""
+        offsets = _offsets(_array("batch", batch), particles)
+        return cls(offsets, _cells(box, len(offsets) - 1, repeats))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Batch) and all(
+            map(np.array_equal, (self.offsets, self.cells), (other.offsets, other.cells))
+        )
+
+
 class BatchPlan(PairKernels):
     """Buffers and kernels of a search in many systems, one thread per particle.
 
-    offsets: int64, (systems + 1,), where their particles begin. cells: float64, (systems, 3, 3); 0
-    along open axes. half: whether each pair is listed once. Raises UserError for a cell whose
-    vectors are dependent, or that is too short for the cutoff.
+    half: whether each pair is listed once. sort: whether rows ascend by neighbour, then by shift.
+    Raises UserError for a cell whose vectors are dependent, or that is too short for the cutoff.
     """
 
     def __init__(
-        self, device: Device, positions: Any, offsets: Array, cells: Array, reach: float, half: bool
+        self, device: Device, positions: Any, of: Batch, reach: float, half: bool, sort: bool
     ) -> None:
         super().__init__(device, positions, OPEN)
-        self.offsets, self.cells, n = offsets, cells, self.particles
+        offsets, cells, n = of.offsets, of.cells, self.particles
         self.status, self._blocks = device.status(3), device.blocks(n, PAIRS_BLOCK)
         device.fill(self.status, 0)
         kernel = partial(
-            NamedKernel, device, "batch_pairs.cu", **self.kernel.keywords, HALF=int(half)
-        )
+            NamedKernel, device, "batch_pairs.cu", **self.kernel.keywords, HALF=int(half),
+            TILE=1 if sort else 32,
+        )  # fmt: skip
         self._place, self._note = kernel(name="place", WRITES=0), self.kernel("note_pairs")
         self._count, self._write = (kernel(name="pairs", WRITES=writes) for writes in (0, 1))
         self._scan = ExclusiveScan(device, n, sum_type="int64")
-        of = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(offsets))
-        self._systems = {"systems": device.upload(of), "cells": device.upload(cells)}
+        systems = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(offsets))
+        self._systems = {"systems": device.upload(systems), "cells": device.upload(cells)}
         self._given = {
             "systems": device.upload(_packed(offsets, cells, reach).view("uint8")),
             "system_of": self._systems["systems"], "particles": n,
@@ -64,10 +89,6 @@ class BatchPlan(PairKernels):
             "fractions": device.empty((n, 4), "float32"),
         }  # fmt: skip
         self._reach = np.float64(reach)
-
-    def serves(self, offsets: Array, cells: Array) -> bool:
-        """Whether these are the systems of the plan."""
-        return np.array_equal(offsets, self.offsets) and np.array_equal(cells, self.cells)
 
     def rows(self, arrays: Arrays) -> ResultArrays:
         """Allocate the arrays of a result whose size is known."""
@@ -113,16 +134,22 @@ class BatchPlan(PairKernels):
         return int(pairs)
 
 
-def offsets_of(batch: Any, particles: int) -> Array:
+def _array(name: str, value: Any) -> Array:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise UserError(f"{name} takes an array of numbers, not {shown(value)}") from None
+
+
+def _offsets(given: Array, particles: int) -> Array:
     """Return where the particles of each system begin, and their number: int64, (systems + 1,).
 
-    batch: these offsets; or the system of each particle, ascending, each of at least one. They
+    given: these offsets; or the system of each particle, ascending, each of at least one. They
     differ in their last number. Raises UserError for anything else.
     """
-    given = _on_host("batch", batch)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         of = "offsets, or the system of each particle: whole numbers"
-        raise UserError(f"batch takes {of}, not {shown(batch)}")
+        raise UserError(f"batch takes {of}, not {shown(given)}")
     given = given.astype(np.int64)
     if len(falls := np.flatnonzero(np.diff(given) < 0)):
         raise UserError(
@@ -146,13 +173,13 @@ def offsets_of(batch: Any, particles: int) -> Array:
     return np.append(np.flatnonzero(steps), particles)
 
 
-def cells_of(box: Any, systems: int, repeats: tuple[bool, bool, bool]) -> Array:
+def _cells(box: Any, systems: int, repeats: Sequence[bool]) -> Array:
     """Return the vectors of each system that repeat: float64, (systems, 3, 3); others are 0.
 
     box: a 3x3 matrix or three edges for all, one matrix each, or None. Raises UserError for
     anything else.
     """
-    given = np.zeros((3, 3)) if box is None else _on_host("box", box)
+    given = np.zeros((3, 3)) if box is None else _array("box", box)
     if box is None and any(repeats):
         raise UserError("a periodic batch needs its cells: box=, a matrix for each system or all")
     has_shape = given.shape in ((3,), (3, 3), (systems, 3, 3))
@@ -162,16 +189,6 @@ def cells_of(box: Any, systems: int, repeats: tuple[bool, bool, bool]) -> Array:
     given = given.astype(np.float64)
     given = np.diag(given) if given.ndim == 1 else given
     return np.where(np.array(repeats)[:, None], np.broadcast_to(given, (systems, 3, 3)), 0.0)
-
-
-def _on_host(name: str, value: Any) -> Array:
-    without_gradient(name, value)
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
-    try:
-        return np.asarray(value.get() if hasattr(value, "__cuda_array_interface__") else value)
-    except ValueError:
-        raise UserError(f"{name} takes an array of numbers, not {shown(value)}") from None
 
 
 def _packed(offsets: Array, cells: Array, reach: float) -> Array:

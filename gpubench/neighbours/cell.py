@@ -133,6 +133,9 @@ class Cell:
         return packed
 
 
+Space = SearchBox | Cell | None  # what is searched; None: open space
+
+
 def step_of(region: SearchBox) -> float:
     """Return the step of coordinates in a box: a power of two."""
     return 2.0 ** math.ceil(math.log2(max(region.size) / (STEPS - 1)))
@@ -146,7 +149,29 @@ def rounding_of(region: SearchBox, reach: float) -> float:
     return 2.5 * math.sqrt(3) * step_of(region) + 2.0**-22 * reach
 
 
-def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cell | None:
+def deformed(before: Space, after: Space) -> tuple[NDArray[np.float64], float]:
+    """Return the matrix that turns the vectors of a space into those of another.
+
+    And how many times as far at most two points are apart before, of one distance after: infinite
+    if the two do not correspond. Directions across all vectors stay as they are.
+    """
+    (old, axes), (new, others) = map(_repeating, (before, after))
+    if type(before) is not type(after) or axes != others:
+        return np.eye(3), math.inf
+    change: NDArray[np.float64] = np.eye(3) + np.linalg.pinv(old) @ (new - old)
+    least = float(np.linalg.svd(change, compute_uv=False).min())
+    return change, 1 / least if least > FLAT else math.inf
+
+
+def _repeating(space: Space) -> tuple[NDArray[np.float64], list[int]]:
+    """Return the vectors along which a space repeats, and their axes."""
+    if isinstance(space, Cell):
+        return np.array(space.vectors)[space.repeats], space.repeats
+    axes = [axis for axis in range(3) if space is not None and space.periodic[axis]]
+    return np.diag(space.size if space is not None else np.zeros(3))[axes], axes
+
+
+def space_of(box: Any, low: Any, periodic: Any, reach: float) -> Space:
     """Return what a user describes: an orthogonal box, another cell, or None for open space.
 
     box: three edges, or a 3x3 matrix whose rows are vectors; those that are 0 are open. A box is

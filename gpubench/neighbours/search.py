@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import math
-import operator
 import warnings
-from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
 
-from gpubench.base.arguments import number, shown
+from gpubench.base.arguments import number
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.devices.base import Device
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
-from gpubench.neighbours.batch import BatchPlan, cells_of, offsets_of
-from gpubench.neighbours.box import EXACT, OPEN, SearchBox, box_of, measured, three, widened
-from gpubench.neighbours.cell import Cell, images_of, space_of
+from gpubench.neighbours.batch import Batch, BatchPlan
+from gpubench.neighbours.box import (
+    EXACT,
+    OPEN,
+    SearchBox,
+    Unsound,
+    box_of,
+    measured,
+    three,
+    widened,
+)
+from gpubench.neighbours.cell import Cell, Space, images_of, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.method import chosen
+from gpubench.neighbours.options import Options
 from gpubench.neighbours.packing import Packing, packed
 from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.refined import Refined
+from gpubench.neighbours.rows import Limits, sort_rows, table_of
 
 Order = Literal["input", "cells"]
 AnyPlan = Plan | Refined | CellPlan | BatchPlan
@@ -32,17 +41,20 @@ AnyPlan = Plan | Refined | CellPlan | BatchPlan
 class NeighbourList(Fixed):
     """Lists all pairs of particles within a cutoff.
 
-    cutoff: in the unit of the positions. box: three edges; a 3x3 matrix whose rows are vectors, of
+    cutoff: in the unit of the positions; or a symmetric table of cutoffs by species, of which those
+        of 0 list no pairs. box: three edges; a 3x3 matrix whose rows are vectors, of
         any length and tilt; or None for open space. periodic: whether the box is periodic, for all
         axes or per axis. low: the lower corner of the box.
     half: list each pair once, in either particle's row: one of (i, j, S) and (j, i, -S), where S is
         the shift, also for images of one particle. By default in both rows. order: number rows by
         particle ("input") or in cell order ("cells"; `Found.ids` maps rows to particles).
-    skin: list pairs within cutoff + skin, so that `update` can reuse the list.
+    skin: list pairs within cutoff + skin, so that `update` can reuse the list, also of a box that
+        changes.
     capacity: fixed size of the neighbour array. A search then does not wait for the device, can be
         captured in a CUDA graph (with `out`), and reports errors in `Found.check`. By default the
         array is allocated to fit, and errors are raised immediately.
     method: how particles are sorted into cells, or "auto" for the fastest one measured.
+    sort: rows ascend by neighbour, then by shift, and are the same in every run.
 
     Edges of 0 and vectors of zeros are open axes, whatever `periodic` says, and have no bounds. Of
     other open axes, the edge of an orthogonal box is a bound, and the vector of another is ignored.
@@ -76,7 +88,7 @@ class NeighbourList(Fixed):
 
     def __init__(
         self,
-        cutoff: float,
+        cutoff: Any,
         box: Any = None,
         periodic: Any = False,
         *,
@@ -86,43 +98,54 @@ class NeighbourList(Fixed):
         skin: float = 0.0,
         capacity: int | None = None,
         method: str = "auto",
+        sort: bool = False,
     ) -> None:
+        self._table = table_of(cutoff)
+        cutoff = cutoff if self._table is None else self._table.max()
         cutoff, skin = number("cutoff", cutoff, positive=True), number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
+        self._corner = low
         self._periodic = three("periodic", periodic, bool, "True, False, or three of them")
-        # A box may yet come with a batch.
+        # A box may yet come with a call.
         self._given = space_of(box, low, periodic if box is not None else False, self.reach)
         self._matrix = None if box is None else np.array(box, np.float64)
-        if not isinstance(order, str) or order not in ("input", "cells"):
-            raise UserError(f"order takes input or cells, not {shown(order)}")
-        if not isinstance(half, bool | np.bool_):
-            raise UserError(f"half takes True or False, not {shown(half)}")
-        if not isinstance(method, str):
-            raise UserError(f"method takes auto or the name of a search, not {shown(method)}")
-        self._half, self._in_cells, self._method = bool(half), order == "cells", method
-        self._capacity = None if capacity is None else _capacity(capacity)
+        self._options = Options.of(half, order, sort, capacity, method)
         self._require_plain(self._given)
         self._plan: tuple[Any, AnyPlan] | None = None
         self._last: Kept | None = None
         self._around: SearchBox | None = None  # the box of the last search
-        own = None if capacity is None else self._searched()
-        if own is not None and (why := own.why_coarse(cutoff, skin)):
+        if (why := self._why_coarse(self._given)) is not None:
             warnings.warn(why, stacklevel=2)
 
-    def _require_plain(self, given: SearchBox | Cell | None) -> None:
+    def _require_plain(self, given: Space) -> None:
         """Raise UserError for an option that a search in this space does not have."""
-        if isinstance(given, Cell) and (self._capacity is not None or self._in_cells):
-            option = "order='cells'" if self._capacity is None else "capacity"
-            raise UserError(
-                f"{option} is not for a cell that is tilted, or shorter than three times the cutoff"
-                " and skin: leave it out"
-            )
-        if self._capacity is not None and self._searched() is None:
+        if isinstance(given, Cell):
+            self._options.require_images()
+        if self._options.capacity is not None and self._searched(given) is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
 
-    def _searched(self) -> SearchBox | None:
+    def _why_coarse(self, given: Space) -> str | None:
+        own = None if self._options.capacity is None else self._searched(given)
+        return None if own is None else own.why_coarse(self.cutoff, self.skin)
+
+    def _space(self, box: Any, arrays: Arrays) -> Space:
+        """Return what a call describes: its own box, or that of the list."""
+        if box is None and (self._matrix is not None or not any(self._periodic)):
+            return self._given
+        given = space_of(arrays.numbers("box", box), self._corner, self._periodic, self.reach)
+        self._require_plain(given)
+        if (why := self._why_coarse(given)) is not None:
+            warnings.warn(why, stacklevel=4)
+        return given
+
+    def _systems(self, batch: Any, box: Any, arrays: Arrays, particles: int) -> Batch:
+        """Return the batch that a call describes."""
+        self._options.require_batch(self.skin)
+        cells = self._matrix if box is None else arrays.numbers("box", box)
+        return Batch.of(arrays.numbers("batch", batch), particles, cells, self._periodic)
+
+    def _searched(self, given: Space) -> SearchBox | None:
         """Return the box of every search; None if it depends on the positions."""
-        given = self._given
         box = given.region(self.reach) if isinstance(given, Cell) else given
         return box if box is not None and box.is_bounded else None
 
@@ -131,8 +154,10 @@ class NeighbourList(Fixed):
 
     @uncompiled
     def __call__(
-        self, positions: Any, out: Found | None = None, *, batch: Any = None, box: Any = None
-    ) -> Found:
+        self, positions: Any, out: Found | None = None, *, batch: Any = None, box: Any = None,
+        queries: Any = None, radii: Any = None, combine: Literal["sum", "max"] = "sum",
+        species: Any = None,
+    ) -> Found:  # fmt: skip
         """List the neighbours of these particles.
 
         out: the result of an earlier search of the same number of particles, whose arrays are
@@ -141,33 +166,64 @@ class NeighbourList(Fixed):
             0 to n, or the system of each particle, ascending. Rows and neighbours are numbered as
             the positions; pairs are within a system. For systems of up to about a thousand
             particles: all of a system are tried. Open axes have no bounds.
-        box: of the batch, in place of the list's own: three edges or a 3x3 matrix for all systems,
-            or a matrix for each, shape (systems, 3, 3), periodic as the list is.
+        box: in place of the list's own, for this call; `periodic` and `low` stay. Of a batch, also
+            a matrix for each system, shape (systems, 3, 3). Of a tensor that requires a gradient,
+            vectors and distances have one in the box too.
+        queries: other points, an array like the positions, in place of the particles: rows are of
+            queries, neighbours are particles, also at distance 0.
+        radii: a number for each particle. Listed are pairs nearer than the sum of both, or with
+            combine="max" than the larger one, and the skin; the cutoff must be as large.
+        species: a row of the table of cutoffs, for each particle.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            taken = arrays.take(positions)
-            several = self._batch_plan(arrays, taken, batch, box)
-            return self._search(arrays, taken, positions, out, several)
+            taken, first, limits = arrays.take(positions), None, None
+            n, is_plain = taken.shape[0], queries is radii is species is self._table is None
+            if is_plain and combine == "sum":
+                systems = None if batch is None else self._systems(batch, box, arrays, n)
+                given = systems or self._space(box, arrays)
+                return self._search(arrays, taken, given, positions, box, out)
+            asked = {"queries": queries, "radii": radii, "species": species}
+            self._options.require_selecting(self._table is not None, combine, out, batch, asked)
+            given = self._space(box, arrays)
+            if queries is not None:
+                positions = arrays.joined("queries", queries, positions)
+                taken = arrays.take(positions)
+                first = taken.shape[0] - n
+            if radii is not None:
+                limits = Limits.of_radii(arrays, n, radii, combine, self.cutoff)
+            if self._table is not None:
+                limits = Limits.of_species(arrays, n, species, self._table)
+            try:
+                found = self._search(arrays, taken, given, positions, box, None)
+            except Unsound as error:
+                raise error.of_queries(first or 0) from None
+            return found.selected(first, limits, self.skin)
 
     @uncompiled
-    def count(self, positions: Any, out: Any = None, *, batch: Any = None, box: Any = None) -> Any:
+    def count(
+        self, positions: Any, out: Any = None, *, batch: Any = None, box: Any = None, **more: Any
+    ) -> Any:
         """Return the number of neighbours of each particle: int32, shape (n,).
 
         Like `Found.counts`, but without making a list, and always in the order of the input.
         out: the array from an earlier count of the same number of particles, to overwrite. With a
             capacity as well, nothing is allocated and the host does not wait.
-        batch, box: as in a search.
+        batch, box: as in a search. more: queries, radii, combine, species, with which it makes a
+            list.
         """
+        if more or self._table is not None:
+            return self(positions, out, batch=batch, box=box, **more).counts
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken = arrays.take(positions)
             n = self._noted(taken)
+            systems = None if batch is None else self._systems(batch, box, arrays, n)
+            given = systems or self._space(box, arrays)
             counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
-            several = self._batch_plan(arrays, taken, batch, box)
-            plan = several or self._plan_for(arrays, taken)
+            plan = self._plan_for(arrays, taken, given)
             plan.count_only(taken, counts)
-            if self._capacity is None:
+            if self._options.capacity is None:
                 plan.require_sound()
             return out if out is not None and arrays.gives_once else arrays.give(counts)
 
@@ -180,22 +236,26 @@ class NeighbourList(Fixed):
         raise UserError(f"out takes what an earlier count of {n} particles returned")
 
     @uncompiled
-    def update(self, positions: Any) -> Found:
+    def update(self, positions: Any, *, box: Any = None) -> Found:
         """Reuse the last list, or search again if a particle has moved by half the skin.
 
-        Either way the list contains all pairs within the cutoff.
+        Either way the list contains all pairs within the cutoff. box: as in a search; how it
+        deforms counts as movement, but for what moves particles alike.
         """
         if not self.skin:
             raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
+        if self._table is not None:
+            raise UserError("update is not for a table of cutoffs: search each time")
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            taken, last = arrays.take(positions), self._last
-            if last is not None and last.serves(arrays, taken):
-                return last.found.at(taken, positions)
-            found = self._search(arrays, taken, positions, None, None)
+            given, last = self._space(box, arrays), self._last
+            taken = arrays.take(positions)
+            if last is not None and last.serves(arrays, taken, given):
+                return last.found_at(taken, given, positions, box)
+            found = self._search(arrays, taken, given, positions, box, None)
             assert self._around is not None
-            spare = self.skin - self._bound(self._around)
-            self._last = Kept(found, max(0.0, spare / 2))
+            sure = self.reach - self._bound(self._around)
+            self._last = Kept(found, given, self._corner, self.cutoff, sure)
             return found
 
     def bound(self, box: Any = None) -> float:
@@ -205,7 +265,7 @@ class NeighbourList(Fixed):
         """
         if box is not None and self._given is not None:
             raise UserError("bound takes no box where the list has one of its own")
-        own = self._searched() or box_of(box, (0, 0, 0), False) or self._around
+        own = box_of(box, (0, 0, 0), False) or self._around or self._searched(self._given)
         if own is None:
             edges = ", or give the edges of the box around the particles"
             raise UserError(
@@ -215,7 +275,7 @@ class NeighbourList(Fixed):
         return self._bound(own)
 
     def _bound(self, box: SearchBox) -> float:
-        most = math.inf if self._capacity is not None else EXACT * self.cutoff
+        most = math.inf if self._options.capacity is not None else EXACT * self.cutoff
         return min(most, box.bound(self.reach))
 
     def _noted(self, taken: Any) -> int:
@@ -225,66 +285,53 @@ class NeighbourList(Fixed):
         return particles
 
     def _search(
-        self, arrays: Arrays, taken: Any, positions: Any, out: Found | None, batch: BatchPlan | None
+        self,
+        arrays: Arrays,
+        taken: Any,
+        given: Space | Batch,
+        positions: Any,
+        box: Any,
+        out: Found | None,
     ) -> Found:
-        n = self._noted(taken)
-        plan: AnyPlan = batch or self._plan_for(arrays, taken)
+        n, options = self._noted(taken), self._options
+        plan = self._plan_for(arrays, taken, given)
         if out is None:
             rows = plan.rows(arrays)
-        elif self._capacity is None:
+        elif options.capacity is None:
             raise UserError("out is for a list with a capacity")
-        elif isinstance(out, Found) and (kept := out.rows_for(arrays, n, self._in_cells)):
+        elif isinstance(out, Found) and (kept := out.rows_for(arrays, n, options.in_cells)):
             rows = kept
         else:
             raise UserError("out takes what an earlier search like this one found")
-        return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows), positions)
+        pairs = plan.search(arrays, taken, rows)
+        if options.sort and not isinstance(plan, BatchPlan):
+            sort_rows(arrays, plan, rows)
+        return Found(arrays, plan, rows, taken, pairs, positions, box)
 
-    def _batch_plan(self, arrays: Arrays, taken: Any, batch: Any, box: Any) -> BatchPlan | None:
-        """Return the plan for a batch, that of the last search if it fits; None without a batch."""
-        if batch is None and box is not None:
-            raise UserError("box of a search is that of a batch: give it to NeighbourList")
-        if batch is None:
-            return None
-        options = {
-            "order='cells'": self._in_cells, "a capacity": self._capacity is not None,
-            "a method": self._method != "auto",
-        }  # fmt: skip
-        if refused := [option for option, is_given in options.items() if is_given]:
-            raise UserError(f"a batch is not for {refused[0]}: leave one out")
-        offsets = offsets_of(batch, taken.shape[0])
-        cells = cells_of(self._matrix if box is None else box, len(offsets) - 1, self._periodic)
-        of, (key, plan) = (arrays.device, taken.dtype, taken.shape), self._plan or (None, None)
-        if key == of and isinstance(plan, BatchPlan) and plan.serves(offsets, cells):
-            return plan
-        self._plan = plan = None  # free its memory first
-        plan = BatchPlan(arrays.device, taken, offsets, cells, self.reach, self._half)
-        vars(self).update(_plan=(of, plan), chosen="all pairs of each system in a batch")
-        return plan
-
-    def _plan_for(self, arrays: Arrays, taken: Any) -> AnyPlan:
+    def _plan_for(self, arrays: Arrays, taken: Any, given: Space | Batch) -> AnyPlan:
         """Return the plan of the last search if it fits, otherwise a new plan."""
-        if isinstance(self._given, Cell):
-            return self._cell_plan(arrays, taken, self._given)
-        if self._matrix is None and any(self._periodic):
-            raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
-        of = arrays.device, taken.dtype, taken.shape
+        device, of = arrays.device, (arrays.device, taken.dtype, taken.shape, given)
+        if isinstance(given, Batch):
+            return self._batch_plan(device, taken, given)
+        if isinstance(given, Cell):
+            return self._cell_plan(device, taken, given)
         packing = None if self._plan is None else self._plan[1].packing
         if packing and self._plan and self._plan[0] == (*of, packing) and packing.serves(taken):
             return self._plan[1]
-        box = self._box(arrays, taken)
-        reach = self._widened(box)
-        if self._given is not None and not box.is_long(reach):
-            self._require_plain(cell := images_of(self._given))
-            return self._cell_plan(arrays, taken, cell)
+        box = self._box(arrays, taken, given)
+        if given is not None and not box.is_long(self._widened(box)):
+            self._require_plain(cell := images_of(given))
+            return self._cell_plan(device, taken, cell)
         if self._plan is None or self._plan[0] != (*of, box):
             self._plan = None  # free its memory first
-            packing = None if self._capacity is not None else packed(arrays, taken, box, self.reach)
-            self._plan = (*of, packing or box), self._made(arrays.device, taken, box, packing)
+            is_packed = self._options.capacity is None
+            packing = packed(arrays, taken, box, self.reach) if is_packed else None
+            self._plan = (*of, packing or box), self._made(device, taken, box, packing)
             self._around = box
         return self._plan[1]
 
     def _widened(self, box: SearchBox) -> float:
-        if self._capacity is not None:
+        if self._options.capacity is not None:
             return self.reach
         return widened(self.cutoff, self.skin, box.rounding(self.reach))
 
@@ -292,39 +339,43 @@ class NeighbourList(Fixed):
         self, device: Device, taken: Any, box: SearchBox, packing: Packing | None
     ) -> Plan | Refined:
         box.require_squares(self.reach)
-        n, box = taken.shape[0], box if packing is None else packing.box
+        n, box, options = taken.shape[0], box if packing is None else packing.box, self._options
         grid = box.grid(n, reach := self._widened(box), in_steps=True)
-        search, why = chosen(self._method, device, n, grid, self._half or self._in_cells)
+        needs_sorted = options.half or options.in_cells
+        search, why = chosen(options.method, device, n, grid, needs_sorted)
         vars(self)["chosen"] = why
         plan = Plan(
-            device, search, taken, box, grid, reach,
-            half=self._half, in_cells=self._in_cells, capacity=self._capacity, packing=packing,
+            device, search, taken, box, grid, reach, half=options.half,
+            in_cells=options.in_cells, capacity=options.capacity, packing=packing,
         )  # fmt: skip
         return Refined(device, plan, taken, self.reach) if reach > self.reach else plan
 
-    def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
-        device, (key, plan) = arrays.device, self._plan or (None, None)
+    def _cell_plan(self, device: Device, taken: Any, cell: Cell) -> CellPlan:
+        options, (key, plan) = self._options, self._plan or (None, None)
         if key != (key := (device, taken.dtype, taken.shape, cell)):
             self._plan = plan = None  # free its memory first
-            plan = CellPlan(device, self._method, taken, cell, self.cutoff, self.skin, self._half)
+            plan = CellPlan(
+                device, options.method, taken, cell, self.cutoff, self.skin, options.half
+            )
             self._plan = key, plan
         assert isinstance(plan, CellPlan)
         plan.place(taken)
         vars(self).update(chosen=plan.chosen, _around=plan.box)
         return plan
 
-    def _box(self, arrays: Arrays, taken: Any) -> SearchBox:
-        given = self._given
-        assert not isinstance(given, Cell)
+    def _batch_plan(self, device: Device, taken: Any, given: Batch) -> AnyPlan:
+        key = device, taken.dtype, taken.shape, given
+        if self._plan is None or self._plan[0] != key:
+            self._plan = None  # free its memory first
+            options = self._options
+            plan = BatchPlan(device, taken, given, self.reach, options.half, options.sort)
+            self._plan = key, plan
+            vars(self)["chosen"] = "all pairs of each system in a batch"
+        return self._plan[1]
+
+    def _box(self, arrays: Arrays, taken: Any, given: SearchBox | None) -> SearchBox:
         if given is not None and given.is_bounded:
             return given
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
-        last = None if self._plan is None or self._plan[1].cell else self._around
+        last = None if self._plan is None or self._plan[0][3] != given else self._around
         return measured(given or OPEN, low, high, self.reach, last)
-
-
-def _capacity(value: Any) -> int:
-    with suppress(TypeError):
-        if not isinstance(value, bool) and (capacity := operator.index(value)) >= 0:
-            return capacity
-    raise UserError(f"capacity takes a whole number of neighbours, not {shown(value)}")

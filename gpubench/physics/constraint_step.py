@@ -32,6 +32,8 @@ Rows = NDArray[Any]
 VALUE_ERROR = 64 * DENSITY_STEP
 # Error of velocity changes and their rates: they are rounded to 2^-20 of the largest term.
 ROUNDED = 2.0**-14
+# Error of a particle's distance from a wall, relative to the box: four float32 roundings.
+WALL_ERROR = 2.0**-22
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,23 @@ class _ConstraintStep(Between):
         push = impulses(positions, x, box, liquid.mass)
         drag = liquid.time_step * viscous(positions, begin, box, liquid)
         pulled = liquid.time_step * np.asarray(liquid.gravity)
-        wanted, _ = within_walls(positions, begin + drag + pulled + push, box, liquid)
+        pushed = begin + drag + pulled + push
+        wanted, _ = within_walls(positions, pushed, box, liquid)
         error = RELATIVE_ERROR * (np.abs(begin) + np.abs(drag) + np.abs(pulled))
         error += ROUNDED * max(float(x.max()), 1e-9) + 32 * liquid.viscous_step
+        error += self._held_error(positions, pushed)
         ids = places[near, 3]
         problem = self._compare(
             "density error", g, self.solved.values[near], VALUE_ERROR * (1 + np.abs(g)), ids, inside
         ) or self._compare("velocity", wanted, found, error, ids, inside)
         return problem or self._wrong_places(near) or self._wrong_residual(positions, begin, g, x)
+
+    def _held_error(self, positions: Floats, pushed: Floats) -> Floats:
+        """Return the error of velocities that a wall sets: its distance is a float32 difference."""
+        slack = WALL_ERROR * np.asarray(self.box.size) / self.liquid.time_step
+        ends = (within_walls(positions, pushed + e, self.box, self.liquid) for e in (-slack, slack))
+        held = np.any([changed != 0 for _, changed in ends], axis=0)
+        return np.where(held, slack, 0.0)
 
     def _compare(
         self, what: str, wanted: Floats, found: Floats, error: Floats, ids: Rows, inside: Rows

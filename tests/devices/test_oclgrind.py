@@ -180,6 +180,13 @@ with open_device("opencl:oclgrind") as device:
             simulation.require_sound()
             if given:
                 simulation.paint()
+            if decomposition == "slab":  # as if the lowest plane were of another rank
+                simulation.bounds = simulation.bounds + [1, 0]
+                first = simulation.edge
+                simulation._edges = lambda: [(first, first + simulation.owned)]
+                simulation._look_for_leavers()
+                simulation._wait_for_leavers()
+                assert 0 < simulation._left.view("int32")[0] < simulation.owned
 print(simulation.step)
 """
 
@@ -192,7 +199,7 @@ from gpubench.base.errors import UserError
 from gpubench.devices import open_device
 from gpubench.neighbours import arrays
 
-positions = np.random.default_rng(0).random((300, 3)) * (3, 3, 2.5)
+positions = np.random.default_rng(0).random((120, 3)) * (3, 3, 2.5)
 counts = []
 with open_device("opencl:oclgrind") as device:
     arrays._cpu = lambda: (device, threading.RLock())
@@ -204,7 +211,7 @@ with open_device("opencl:oclgrind") as device:
             search.update(positions)
             counts.append(int(search.count(positions).sum()))
             try:
-                search(np.where(np.arange(300)[:, None] == 7, np.nan, positions))
+                search(np.where(np.arange(120)[:, None] == 7, np.nan, positions))
             except UserError:
                 counts.append(-1)
     found = NeighbourList(0.7, (3, 3, 2.5), True)(positions)

