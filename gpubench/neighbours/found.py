@@ -172,7 +172,8 @@ class Found(Fixed):
         pairs = self._each("write_pairs", (2,), np.dtype(np.int32))
         particles = pairs if self.ids is None else self.ids[pairs]
         shifts = None if self._box is None else self.shifts
-        return gradients.Vectors.apply(self._source, self._box, vectors, particles, shifts)
+        own = None if self._rows.systems is None else self._give("systems")[pairs[:, 0]]
+        return gradients.Vectors.apply(self._source, self._box, vectors, particles, shifts, own)
 
     @uncompiled
     def distances(self) -> Any:

@@ -108,7 +108,7 @@ class NeighbourList(Fixed):
         self._periodic = three("periodic", periodic, bool, "True, False, or three of them")
         # A box may yet come with a call.
         self._given = space_of(box, low, periodic if box is not None else False, self.reach)
-        self._matrix = None if box is None else np.array(box, np.float64)
+        self._matrix = None if box is None else np.asarray(box).astype(np.float64)
         self._options = Options.of(half, order, sort, capacity, method)
         self._require_plain(self._given)
         self._plan: tuple[Any, AnyPlan] | None = None
@@ -319,15 +319,17 @@ class NeighbourList(Fixed):
         if packing and self._plan and self._plan[0] == (*of, packing) and packing.serves(taken):
             return self._plan[1]
         box = self._box(arrays, taken, given)
-        if given is not None and not box.is_long(self._widened(box)):
-            self._require_plain(cell := images_of(given))
-            return self._cell_plan(device, taken, cell)
-        if self._plan is None or self._plan[0] != (*of, box):
-            self._plan = None  # free its memory first
-            is_packed = self._options.capacity is None
-            packing = packed(arrays, taken, box, self.reach) if is_packed else None
-            self._plan = (*of, packing or box), self._made(device, taken, box, packing)
-            self._around = box
+        if self._plan is not None and self._plan[0] == (*of, box):
+            return self._plan[1]
+        if self._options.capacity is None:
+            packing = packed(arrays, taken, box, self.reach)
+        own = packing.box if packing else box
+        if given is not None and not own.is_long(self._widened(own)):
+            self._options.require_images()
+            return self._cell_plan(device, taken, images_of(given))
+        self._plan = None  # free its memory first
+        self._plan = (*of, packing or box), self._made(device, taken, own, packing)
+        self._around = box
         return self._plan[1]
 
     def _widened(self, box: SearchBox) -> float:
@@ -339,7 +341,7 @@ class NeighbourList(Fixed):
         self, device: Device, taken: Any, box: SearchBox, packing: Packing | None
     ) -> Plan | Refined:
         box.require_squares(self.reach)
-        n, box, options = taken.shape[0], box if packing is None else packing.box, self._options
+        n, options = taken.shape[0], self._options
         grid = box.grid(n, reach := self._widened(box), in_steps=True)
         needs_sorted = options.half or options.in_cells
         search, why = chosen(options.method, device, n, grid, needs_sorted)
