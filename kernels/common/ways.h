@@ -19,8 +19,8 @@ typedef struct Box {
 
 __device__ __forceinline__ double nearest(double difference, GLOBAL const Box *box, int axis)
 {
-    if (box->periodic[axis] == 0.0 || fabs(difference) <= 0.5 * box->size[axis])
-        return difference; /* as most are, without the division */
+    if (box->periodic[axis] == 0.0)
+        return difference;
     return difference - rint(difference / box->size[axis]) * box->size[axis];
 }
 

@@ -38,7 +38,7 @@ def beside(rng, x, cutoff):
 
 def islands(rng, n, far, is_open):
     """Return particles in three places that are far apart along open axes."""
-    at = rng.uniform(-far, far, (3, 3)) * is_open
+    at = np.array([(-1,), (0,), (1,)]) * far * rng.uniform(0.5, 1.0, (3, 3)) * is_open
     return np.repeat(at, n, axis=0) + rng.random((3 * n, 3)) * 3
 
 
