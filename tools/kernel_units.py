@@ -23,6 +23,7 @@ from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.images import CellPlan
+from gpubench.neighbours.options import Options
 from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.rows import kernel
 from gpubench.problems.cells.contract import CellList
@@ -173,7 +174,8 @@ def make_neighbour_lists(device: Recorder) -> None:
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
         systems = Batch(np.array([0, 40_000]), np.zeros((1, 3, 3)))
         for sort in (False, True):
-            BatchPlan(device, positions, systems, cutoff, half, sort)
+            options = Options(half, in_cells=False, sort=sort, capacity=None, method="auto")
+            BatchPlan(device, positions, systems, cutoff, options)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
             "write_image_shifts", "block_keys", "place_packed", "keep", "copy_kept",

@@ -17,6 +17,7 @@ from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.box import LARGEST_LENGTH, OPEN, SMALLEST_LENGTH, raise_unsound
 from gpubench.neighbours.cell import FLAT
+from gpubench.neighbours.options import Options
 from gpubench.neighbours.plan import PairKernels, ResultArrays
 from gpubench.primitives.scan import ExclusiveScan
 
@@ -62,20 +63,20 @@ class Batch:
 class BatchPlan(PairKernels):
     """Buffers and kernels of a search in many systems, one thread per particle.
 
-    half: whether each pair is listed once. sort: whether rows ascend by neighbour, then by shift.
-    Raises UserError for a cell whose vectors are dependent, or that is too short for the cutoff.
+    options: of which `half` and `sort` are used. Raises UserError for a cell whose vectors are
+    dependent, or that is too short for the cutoff.
     """
 
     def __init__(
-        self, device: Device, positions: Any, of: Batch, reach: float, half: bool, sort: bool
+        self, device: Device, positions: Any, of: Batch, reach: float, options: Options
     ) -> None:
         super().__init__(device, positions, OPEN)
         offsets, cells, n = of.offsets, of.cells, self.particles
         self.status, self._blocks = device.status(3), device.blocks(n, PAIRS_BLOCK)
         device.fill(self.status, 0)
         kernel = partial(
-            NamedKernel, device, "batch_pairs.cu", **self.kernel.keywords, HALF=int(half),
-            TILE=1 if sort else 32,
+            NamedKernel, device, "batch_pairs.cu", **self.kernel.keywords, HALF=int(options.half),
+            TILE=1 if options.sort else 32,
         )  # fmt: skip
         self._place, self._note = kernel(name="place", WRITES=0), self.kernel("note_pairs")
         self._count, self._write = (kernel(name="pairs", WRITES=writes) for writes in (0, 1))

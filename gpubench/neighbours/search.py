@@ -312,7 +312,11 @@ class NeighbourList(Fixed):
         """Return the plan of the last search if it fits, otherwise a new plan."""
         device, of = arrays.device, (arrays.device, taken.dtype, taken.shape, given)
         if isinstance(given, Batch):
-            return self._batch_plan(device, taken, given)
+            if self._plan is None or self._plan[0] != of:
+                self._plan = None  # free its memory first
+                self._plan = of, BatchPlan(device, taken, given, self.reach, self._options)
+                vars(self)["chosen"] = "all pairs of each system in a batch"
+            return self._plan[1]
         if isinstance(given, Cell):
             return self._cell_plan(device, taken, given)
         packing = None if self._plan is None else self._plan[1].packing
@@ -364,16 +368,6 @@ class NeighbourList(Fixed):
         plan.place(taken)
         vars(self).update(chosen=plan.chosen, _around=plan.box)
         return plan
-
-    def _batch_plan(self, device: Device, taken: Any, given: Batch) -> AnyPlan:
-        key = device, taken.dtype, taken.shape, given
-        if self._plan is None or self._plan[0] != key:
-            self._plan = None  # free its memory first
-            options = self._options
-            plan = BatchPlan(device, taken, given, self.reach, options.half, options.sort)
-            self._plan = key, plan
-            vars(self)["chosen"] = "all pairs of each system in a batch"
-        return self._plan[1]
 
     def _box(self, arrays: Arrays, taken: Any, given: SearchBox | None) -> SearchBox:
         if given is not None and given.is_bounded:
