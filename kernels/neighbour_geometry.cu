@@ -1,28 +1,20 @@
 /* Conversion of users' positions for a search, and geometry of the pairs found.
 
    REAL is the type of the given positions (float or double), STRIDE the number of columns (3 or 4). All arithmetic
-   on them is in double precision. CELLS: whether to compute cells. */
+   on them is in double precision. CELLS: whether to compute cells. WRITES: see `find_blocks`. */
+#include "common/ways.h"
+
 #include "common/grid.h"
-
-#ifdef __OPENCL_VERSION__
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
-
-/* The box in double precision; an axis repeats if `periodic` is not 0. */
-typedef struct Box {
-    double low[3];
-    double size[3];
-    double periodic[3];
-} Box;
 
 /* Box edges. Beyond, rounding in double precision would exceed the bound, and shifts an int. */
 #define MOST_IMAGES 1073741823.0
 #define NOT_FINITE 0
 #define OUTSIDE 1
 #define MOST_PAIRS 2
+#define MOST_BLOCKS 1125899906842624.0 /* 2^50 from the origin, where float64 still places within them */
 
-/* A coordinate relative to the corner of the box, inside it. Invalid ones are set to 0, so that no kernel reads
-   out of bounds, and reported: status[...] = particle + 1. */
+/* A coordinate relative to the corner of the box, inside it, rounded to whole steps. Differences of two are exact in
+   float32. Invalid ones are set to 0, so that no kernel reads out of bounds, and reported: status[...] = particle + 1. */
 __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box, int axis, int particle,
                                         GLOBAL int64 *status)
 {
@@ -33,12 +25,12 @@ __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box
         return 0.0f;
     }
     if (repeats) {
-        x -= floor(x / size) * size;
+        x = rint(fma(-floor(x / size), size, x) * box->per_step);
         /* Rounded past one end, which is equivalent to the other end. */
-        return x >= 0.0 && x < size ? (float)x : 0.0f;
+        return x >= 0.0 && x < box->steps[axis] ? (float)x : 0.0f;
     }
     if (x >= 0.0 && x <= size)
-        return (float)x;
+        return (float)fmin(rint(x * box->per_step), box->steps[axis]);
     status[OUTSIDE] = particle + 1;
     return 0.0f;
 }
@@ -62,18 +54,105 @@ __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *_
 #endif
 }
 
+/* Particles in blocks of a grid around the origin, of which those in use are listed by a hash; see
+   gpubench/neighbours/packing.py. edge: of a block. Axes that repeat have no blocks. */
+__device__ __forceinline__ double block_along(GLOBAL const REAL *given, int particle, GLOBAL const Box *box, int axis,
+                                              double edge)
+{
+    double block = floor(given[(size_t)particle * STRIDE + axis] / edge);
+    return box->periodic[axis] == 0.0 && fabs(block) <= MOST_BLOCKS ? block : 0.0;
+}
+
+__device__ __forceinline__ int64 block_key(GLOBAL const REAL *given, int particle, GLOBAL const Box *box, double edge)
+{
+    uint64 key = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+        /* The finaliser of splitmix64. */
+        key += (uint64)(int64)block_along(given, particle, box, axis, edge) + 0x9e3779b97f4a7c15u;
+        key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9u;
+        key = (key ^ (key >> 27)) * 0x94d049bb133111ebu;
+        key ^= key >> 31;
+    }
+    return (int64)(key >> 1);
+}
+
+/* One thread per particle, as all that follow. */
+__global__ void block_keys(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box, int particles,
+                           double edge, GLOBAL int64 *__restrict__ out)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < particles)
+        out[i] = block_key(given, i, box, edge);
+}
+
+/* Find the block of each particle in the list, sorted by keys. WRITES: also write which block it is; otherwise set the
+   status if it is another one, or none. */
+__global__ void find_blocks(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box, int particles,
+                            double edge, GLOBAL const int64 *__restrict__ keys, int used,
+                            GLOBAL int64 *__restrict__ block_at, GLOBAL int *__restrict__ block_of,
+                            GLOBAL int64 *__restrict__ status)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= particles)
+        return;
+    const int64 key = block_key(given, i, box, edge);
+    int first = 0, last = used - 1;
+    while (first < last) {
+        int middle = first + (last - first) / 2;
+        if (keys[middle] < key)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    block_of[i] = first;
+    for (int axis = 0; axis < 3; ++axis) {
+        const REAL x = given[(size_t)i * STRIDE + axis];
+#if WRITES
+        block_at[3 * first + axis] = (int64)block_along(given, i, box, axis, edge);
+#else
+        if (block_at[3 * first + axis] != (int64)block_along(given, i, box, axis, edge))
+            status[0] = 1;
+#endif
+        if (!(x - x == 0) || (box->periodic[axis] == 0.0 && fabs(floor(x / edge)) > MOST_BLOCKS))
+            status[0] = 1;
+    }
+}
+
+/* As `place`, for blocks that are moved to `moved` in the box, in blocks. bounds: of the positions; an axis without has
+   the size 0. */
+__global__ void place_packed(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box,
+                             GLOBAL const Grid *__restrict__ grid, int particles, GLOBAL float4 *__restrict__ positions,
+                             GLOBAL int *__restrict__ cell_of, GLOBAL int64 *__restrict__ status,
+                             GLOBAL const Box *__restrict__ bounds, double edge, GLOBAL const int *__restrict__ block_of,
+                             GLOBAL const double *__restrict__ moved)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= particles)
+        return;
+    float at[3];
+    for (int axis = 0; axis < 3; ++axis) {
+        double x = given[(size_t)i * STRIDE + axis], size = bounds->size[axis];
+        if (box->periodic[axis] != 0.0) {
+            at[axis] = placed(x, box, axis, i, status);
+            continue;
+        }
+        if (size > 0.0 && !(x - bounds->low[axis] >= 0.0 && x - bounds->low[axis] <= size))
+            status[OUTSIDE] = i + 1;
+        double inside = fma(-floor(x / edge), edge, x);
+        x = rint((inside + moved[3 * (size_t)block_of[i] + axis] * edge) * box->per_step);
+        at[axis] = (float)fmin(fmax(x, 0.0), box->steps[axis]);
+    }
+    positions[i] = make_float4(at[0], at[1], at[2], 0.0f);
+#if CELLS
+    cell_of[i] = cell_number(grid, cell_along(grid, 0, at[0]), cell_along(grid, 1, at[1]), cell_along(grid, 2, at[2]));
+#endif
+}
+
 /* Store the number of pairs of a search, or with `keeps_most` the maximum over searches. One thread. */
 __global__ void note_pairs(GLOBAL const int64 *offsets, int particles, int keeps_most, GLOBAL int64 *status)
 {
     if (blockIdx.x == 0 && threadIdx.x == 0 && (!keeps_most || offsets[particles] > status[MOST_PAIRS]))
         status[MOST_PAIRS] = offsets[particles];
-}
-
-__device__ __forceinline__ double nearest(double difference, GLOBAL const Box *box, int axis)
-{
-    if (box->periodic[axis] == 0.0)
-        return difference;
-    return difference - rint(difference / box->size[axis]) * box->size[axis];
 }
 
 /* Set `status` if a particle has moved further than sqrt(reach2), beside the change of the box: a matrix by rows, and
@@ -121,21 +200,52 @@ __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL 
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
         return;
-    size_t i = (size_t)ids[row] * STRIDE;
     int64 end = min(offsets[row + 1], most);
     for (int64 k = offsets[row]; k < end; ++k) {
-        size_t j = (size_t)ids[neighbours[k]] * STRIDE;
-        double x = nearest((double)given[j] - given[i], box, 0);
-        double y = nearest((double)given[j + 1] - given[i + 1], box, 1);
-        double z = nearest((double)given[j + 2] - given[i + 2], box, 2);
-        if (wants_vectors) {
-            out[3 * k] = (REAL)x;
-            out[3 * k + 1] = (REAL)y;
-            out[3 * k + 2] = (REAL)z;
-        } else {
-            out[k] = (REAL)sqrt(x * x + y * y + z * z);
+        double sum = 0.0;
+        for (int axis = 0; axis < 3; ++axis) {
+            double way = way_to(given, ids[row], ids[neighbours[k]], box, axis);
+            sum += way * way;
+            if (wants_vectors)
+                out[3 * k + axis] = (REAL)way;
         }
+        if (!wants_vectors)
+            out[k] = (REAL)sqrt(sum);
     }
+}
+
+/* Move the neighbours of each row that are nearer than sqrt(reach2) in double precision to its front, and count them:
+   that of a row goes to counts[to[row]]. One thread per row. */
+__global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
+                     GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
+                     GLOBAL const Box *__restrict__ box, int rows, double reach2, GLOBAL const int *__restrict__ to,
+                     GLOBAL int *__restrict__ counts)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    const size_t i = ids[row];
+    int64 k = found_offsets[row];
+    for (int64 at = k; at < found_offsets[row + 1]; ++at) {
+        const int second = found[at];
+        const size_t j = ids[second];
+        double x = way_to(given, i, j, box, 0), y = way_to(given, i, j, box, 1), z = way_to(given, i, j, box, 2);
+        found[k] = second;
+        k += x * x + y * y + z * z < reach2;
+    }
+    counts[to[row]] = (int)(k - found_offsets[row]);
+}
+
+/* Copy the front of each row. One thread per row. */
+__global__ void copy_kept(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL const int *__restrict__ found,
+                          int rows, GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    GLOBAL const int *from = found + found_offsets[row];
+    for (int64 k = offsets[row]; k < offsets[row + 1]; ++k)
+        neighbours[k] = *from++;
 }
 
 /* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. */
@@ -181,16 +291,36 @@ __global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
         return;
-    size_t i = (size_t)row * STRIDE;
     int64 end = min(offsets[row + 1], most);
     for (int64 k = offsets[row]; k < end; ++k) {
-        size_t j = (size_t)neighbours[k] * STRIDE, to = 3 * (size_t)images[k], from = 3 * (size_t)row;
         double sum = 0.0;
         for (int axis = 0; axis < 3; ++axis) {
-            /* The sum of the shifts first, whose opposite is that of the opposite pair. */
-            double shift = (moves[to] - moves[from]) * cell[axis] + (moves[to + 1] - moves[from + 1]) * cell[3 + axis] +
-                           (moves[to + 2] - moves[from + 2]) * cell[6 + axis];
-            double way = ((double)given[j + axis] - given[i + axis]) + shift;
+            double way = way_to_image(given, row, neighbours[k], moves + 3 * (size_t)row,
+                                      moves + 3 * (size_t)images[k], cell, axis);
+            sum += way * way;
+            if (wants_vectors)
+                out[3 * k + axis] = (REAL)way;
+        }
+        if (!wants_vectors)
+            out[k] = (REAL)sqrt(sum);
+    }
+}
+
+/* As write_geometry, for pairs in systems with a cell each, given their shifts. cells: vectors as rows. */
+__global__ void write_shifted_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                               GLOBAL const int *__restrict__ shifts, GLOBAL const REAL *__restrict__ given,
+                               GLOBAL const double *__restrict__ cells, GLOBAL const int *__restrict__ system_of,
+                               int rows, int wants_vectors, GLOBAL REAL *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    GLOBAL const double *cell = cells + 9 * (size_t)system_of[row];
+    for (int64 k = offsets[row]; k < offsets[row + 1]; ++k) {
+        double sum = 0.0;
+        for (int axis = 0; axis < 3; ++axis) {
+            double way = way_by(given, row, neighbours[k], shifts[3 * k], shifts[3 * k + 1], shifts[3 * k + 2], cell,
+                                axis);
             sum += way * way;
             if (wants_vectors)
                 out[3 * k + axis] = (REAL)way;

@@ -9,11 +9,9 @@
    float32, and so both rows of a pair agree.
 
    REAL is the type of the given positions (float or double), STRIDE the number of columns (3 or 4). */
-#include "common/grid.h"
+#include "common/ways.h"
 
-#ifdef __OPENCL_VERSION__
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
+#include "common/grid.h"
 
 /* The layout of FRAME_DTYPE in gpubench/neighbours/cell.py. Matrices are by rows. */
 typedef struct Frame {
@@ -206,15 +204,17 @@ __device__ __forceinline__ int is_first(int i, int j, GLOBAL const int *from, GL
 }
 
 /* Count the pairs of each row, or with WRITES list their particles. found: neighbours among particles and images, of
-   which those that are listed go to `images`, which may be the same array unless HALF. One thread per row. */
+   which those that are listed go to `images`, which may be the same array unless HALF or EXACT. With EXACT they are
+   nearer than sqrt(reach2) in double precision; cell: vectors as rows. One thread per row. */
 __global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found, GLOBAL const int *moves,
-                      GLOBAL const int *sources, int rows, GLOBAL int *counts, GLOBAL const int64 *offsets,
-                      GLOBAL int *images, GLOBAL int *neighbours)
+                      GLOBAL const int *sources, GLOBAL const REAL *given, GLOBAL const double *cell, int rows,
+                      double reach2, GLOBAL int *counts, GLOBAL const int64 *offsets, GLOBAL int *images,
+                      GLOBAL int *neighbours)
 {
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
         return;
-#if !WRITES && !HALF
+#if !WRITES && !HALF && !EXACT
     counts[row] = (int)(found_offsets[row + 1] - found_offsets[row]);
 #else
     int64 k = WRITES ? offsets[row] : 0;
@@ -222,9 +222,18 @@ __global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found
         int image = found[at], j = image < rows ? image : sources[image - rows];
         if (HALF && !is_first(row, j, moves + 3 * (size_t)row, moves + 3 * (size_t)image))
             continue;
+#if EXACT
+        double sum = 0.0;
+        for (int axis = 0; axis < 3; ++axis) {
+            double way = way_to_image(given, row, j, moves + 3 * (size_t)row, moves + 3 * (size_t)image, cell, axis);
+            sum += way * way;
+        }
+        if (!(sum < reach2))
+            continue;
+#endif
 #if WRITES
         neighbours[k] = j;
-#if HALF
+#if HALF || EXACT
         images[k] = image;
 #endif
 #endif

@@ -19,9 +19,11 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
+from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.images import CellPlan
+from gpubench.neighbours.options import Options
 from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.rows import kernel
 from gpubench.problems.cells.contract import CellList
@@ -162,14 +164,22 @@ def make_neighbour_lists(device: Recorder) -> None:
     ):
         box = SearchBox((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
         positions = np.zeros((40_000, columns), dtype)
+        grid = box.grid(len(positions), cutoff, in_steps=True)
         plan = Plan(
-            device, CountingSortSearch, positions, box, box.grid(len(positions), cutoff), cutoff,
+            device, CountingSortSearch, positions, box, grid, cutoff,
             half=half, in_cells=False, capacity=None,
         )  # fmt: skip
+        for writes in (0, 1):
+            plan.kernel("find_blocks", WRITES=writes)
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
+        systems = Batch(np.array([0, 40_000]), np.zeros((1, 3, 3)))
+        for sort in (False, True):
+            options = Options(half, in_cells=False, sort=sort, capacity=None, method="auto")
+            BatchPlan(device, positions, systems, cutoff, options)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
-            "write_image_shifts",
+            "write_image_shifts", "block_keys", "place_packed", "keep", "copy_kept",
+            "write_shifted_geometry",
         ):  # fmt: skip
             plan.kernel(name)
     names = ("write_keys", "read_keys", "rank_images", "write_matrix", "pack_pairs")

@@ -22,25 +22,62 @@ ROUNDING = 2.0**-22  # relative tolerance when box / cutoff should be a whole nu
 LEAST_CUTOFF = 2.0**-62  # the square of a shorter cutoff may be 0 in float32
 MOST_EDGES = 2**30 - 1  # from a periodic box to a position; MOST_IMAGES in the kernels
 COARSE = 1e-3  # fraction of the cutoff; if the rounding bound exceeds it, the user is warned
+EXACT = 1e-5  # the same, beyond which pairs are decided in float64
+STEPS = 2**24  # of coordinates along the longest edge, which float32 holds
+LEAST_STEPS = 16  # along a cell
+SMALLEST_LENGTH, LARGEST_LENGTH = 1e-150, 1e150  # whose squares float64 holds
 
-# The layout of `struct Box` in kernels/neighbour_geometry.cu.
-BOX_DTYPE = np.dtype([("low", np.float64, 3), ("size", np.float64, 3), ("periodic", np.float64, 3)])
+# The layout of `struct Box` in kernels/common/ways.h.
+BOX_DTYPE = np.dtype(
+    [
+        *((name, np.float64, 3) for name in ("low", "size", "periodic", "steps")),
+        ("per_step", np.float64),
+    ]
+)
 
 Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class SearchBox:
-    """An orthogonal box. low: its lower corner. size: its edges. periodic: along which axes."""
+    """An orthogonal box. low: its lower corner. size: its edges. periodic: along which axes.
+
+    given_step: the step of coordinates; 0 for the least.
+    """
 
     low: Triple
     size: Triple
     periodic: tuple[bool, bool, bool]
+    given_step: float = 0.0
 
     @property
     def is_bounded(self) -> bool:
         """Whether all axes have an edge; those without are measured for each search."""
         return min(self.size) > 0
+
+    def is_long(self, reach: float) -> bool:
+        """Whether axes that repeat hold `reach` three times; as `grid` has it, to the last bit."""
+        edges = [edge for edge, repeats in zip(self.size, self.periodic, strict=True) if repeats]
+        return all(edge / reach * (1 + ROUNDING) >= 3 for edge in edges)
+
+    @property
+    def step(self) -> float:
+        """The distance between coordinates that are searched."""
+        return self.given_step or max(self.size) / STEPS or 1.0
+
+    @property
+    def steps(self) -> Triple:
+        """The edges in whole steps, as coordinates are searched."""
+        x, y, z = (max(LEAST_STEPS, round(edge / self.step)) for edge in self.size)
+        return float(x), float(y), float(z)
+
+    def rounding(self, reach: float) -> float:
+        """Return how far the distance that a search decides by may be from that of a pair.
+
+        Two coordinates are rounded to steps, and the images to whole ones; squares to float32.
+        """
+        off = np.abs(np.array(self.steps) - np.divide(self.size, self.step)) * self.periodic
+        return self.step * math.hypot(*(1 + off)) + 2.0**-22 * reach
 
     def bound(self, cutoff: float) -> float:
         """Return the rounding bound: pairs this close to the cutoff may be misclassified.
@@ -81,14 +118,29 @@ class SearchBox:
         """Clamp the cutoff so that float32 can hold its square; the same pairs are found."""
         return min(max(cutoff, LEAST_CUTOFF), 2 * math.hypot(*self.size))
 
-    def grid(self, particles: int, reach: float) -> Grid:
+    def searched_steps(self, reach: float) -> float:
+        """Return the same in steps."""
+        with np.errstate(over="ignore"):
+            steps = float(np.divide(reach, self.step))
+        return min(max(steps, LEAST_CUTOFF), 2 * math.hypot(*self.steps))
+
+    def is_sparse(self, particles: int, reach: float) -> bool:
+        """Whether there are more cells of `reach` than `grid` makes."""
+        allowed = max(LEAST_CELLS, CELLS_PER_PARTICLE * particles)
+        return math.prod(max(1.0, edge / reach) for edge in self.size) > allowed
+
+    def grid(self, particles: int, reach: float, *, in_steps: bool = False) -> Grid:
         """Divide the box into cells at least `reach` long, at most CELLS_PER_PARTICLE per particle.
 
-        Raises UserError if a periodic axis has fewer than three cells (the message gives the
-        shortest edge allowed), or if float32 cannot represent the lengths.
+        in_steps: whether coordinates are in steps from the corner; else in the user's unit. Raises
+        UserError if a periodic axis has fewer than three cells (the message gives the shortest edge
+        allowed), or if float32 cannot represent the lengths.
         """
-        most = float(MOST_ALONG)
-        cells = [max(1, math.floor(min(edge / reach * (1 + ROUNDING), most))) for edge in self.size]
+        most = [steps // LEAST_STEPS if in_steps else MOST_ALONG for steps in self.steps]
+        cells = [
+            max(1, math.floor(min(edge / reach * (1 + ROUNDING), along)))
+            for edge, along in zip(self.size, most, strict=True)
+        ]
         for axis, (count, repeats) in enumerate(zip(cells, self.periodic, strict=True)):
             if repeats and count < 3:
                 raise UserError(
@@ -103,21 +155,40 @@ class SearchBox:
             fitting = allowed // (count // cells[longest])
             cells[longest] = max(fitting, -(-cells[longest] // 2))
         nx, ny, nz = cells
+        if in_steps:
+            return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.steps, self.periodic)
         edges = [edge / count for edge, count in zip(self.size, cells, strict=True)]
         is_lost = reach < LEAST_CUTOFF and self.bound(reach) < LEAST_CUTOFF
         if is_lost or not SMALLEST_CELL <= min(edges) <= max(edges) <= LARGEST_CELL:
-            x, y, z = self.size
-            raise UserError(
-                f"float32 does not hold a cutoff of {reach:g} in a box of {x:g} x {y:g} x {z:g}:"
-                " give positions, box and cutoff in a unit that is nearer to the cutoff"
-            )
+            raise self._not_held(reach, "float32")
         return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
+
+    def require_squares(self, reach: float) -> None:
+        """Raise UserError if float64 does not hold the squares of lengths."""
+        if reach < SMALLEST_LENGTH or max(self.size) > LARGEST_LENGTH:
+            raise self._not_held(reach, "float64")
+
+    def _not_held(self, reach: float, by: str) -> UserError:
+        x, y, z = self.size
+        return UserError(
+            f"{by} does not hold a cutoff of {reach:g} in a box of {x:g} x {y:g} x {z:g}:"
+            " give positions, box and cutoff in a unit that is nearer to the cutoff"
+        )
 
     def packed(self) -> NDArray[np.void]:
         """Return the box as an array with one element of BOX_DTYPE, for the kernels."""
         packed = np.zeros(1, BOX_DTYPE)
         packed["low"], packed["size"], packed["periodic"] = self.low, self.size, self.periodic
+        packed["steps"], packed["per_step"] = self.steps, 1 / self.step
         return packed
+
+
+def widened(cutoff: float, skin: float, rounding: float) -> float:
+    """Return the distance to search, so that float64 can decide which pairs are listed.
+
+    cutoff + skin alone if rounding matters too little.
+    """
+    return cutoff + skin + (0.0 if rounding <= EXACT * cutoff else 1.01 * rounding)
 
 
 OPEN = SearchBox((0.0,) * 3, (0.0,) * 3, (False,) * 3)  # all axes are measured

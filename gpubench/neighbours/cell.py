@@ -20,7 +20,6 @@ from gpubench.base.arguments import shown, without_gradient
 from gpubench.base.errors import UserError
 from gpubench.core.grid import edges_of
 from gpubench.neighbours.box import (
-    ROUNDING,
     SearchBox,
     Triple,
     box_of,
@@ -106,15 +105,20 @@ class Cell:
         """
         edges, size = self.edges[self.edges > 0], np.array(region.size)[self.edges > 0]
         expected = particles * (math.prod((size / edges).tolist()) - 1)
-        is_fine = min(edges, default=math.inf) >= LEAST_STEPS * step_of(region)
-        if particles + 1.5 * expected < MOST_ENTRIES and is_fine:
-            images: int = math.ceil(expected)
-            return images
-        raise UserError(
-            f"the cutoff and skin reach {max(size / edges) / 2:.3g} times an edge of the reduced"
-            f" cell: {particles:,} particles would have {expected:.3g} images, and at most"
-            f" {MOST_ENTRIES:,} can be searched: take a shorter cutoff"
-        )
+        if particles + 1.5 * expected >= MOST_ENTRIES:
+            raise UserError(
+                f"the cutoff and skin reach {max(size / edges) / 2:.3g} times an edge of the"
+                f" reduced cell: {particles:,} particles would have {expected:.3g} images, and at"
+                f" most {MOST_ENTRIES:,} can be searched: take a shorter cutoff"
+            )
+        if min(edges, default=math.inf) < LEAST_STEPS * step_of(region):
+            raise UserError(
+                f"particles and images extend over {max(region.size):.3g}, more than"
+                f" {STEPS // LEAST_STEPS:,} times an edge of the reduced cell, {min(edges):.3g}:"
+                " take a shorter cutoff, or remove what is far away"
+            )
+        images: int = math.ceil(expected)
+        return images
 
     def packed(self, region: SearchBox) -> NDArray[np.void]:
         """Return the frame of a box, as an array with one element of FRAME_DTYPE."""
@@ -129,14 +133,23 @@ class Cell:
         return packed
 
 
+Space = SearchBox | Cell | None  # what is searched; None: open space
+
+
 def step_of(region: SearchBox) -> float:
     """Return the step of coordinates in a box: a power of two."""
     return 2.0 ** math.ceil(math.log2(max(region.size) / (STEPS - 1)))
 
 
-def deformed(
-    before: SearchBox | Cell | None, after: SearchBox | Cell | None
-) -> tuple[NDArray[np.float64], float]:
+def rounding_of(region: SearchBox, reach: float) -> float:
+    """Return the same as `SearchBox.rounding`, for particles and their images.
+
+    Along an axis, half a step for each of two coordinates, and of the shifts by three vectors.
+    """
+    return 2.5 * math.sqrt(3) * step_of(region) + 2.0**-22 * reach
+
+
+def deformed(before: Space, after: Space) -> tuple[NDArray[np.float64], float]:
     """Return the matrix that turns the vectors of a space into those of another.
 
     And how many times as far at most two points are apart before, of one distance after: infinite
@@ -150,7 +163,7 @@ def deformed(
     return change, 1 / least if least > FLAT else math.inf
 
 
-def _repeating(space: SearchBox | Cell | None) -> tuple[NDArray[np.float64], list[int]]:
+def _repeating(space: Space) -> tuple[NDArray[np.float64], list[int]]:
     """Return the vectors along which a space repeats, and their axes."""
     if isinstance(space, Cell):
         return np.array(space.vectors)[space.repeats], space.repeats
@@ -158,7 +171,7 @@ def _repeating(space: SearchBox | Cell | None) -> tuple[NDArray[np.float64], lis
     return np.diag(space.size if space is not None else np.zeros(3))[axes], axes
 
 
-def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cell | None:
+def space_of(box: Any, low: Any, periodic: Any, reach: float) -> Space:
     """Return what a user describes: an orthogonal box, another cell, or None for open space.
 
     box: three edges, or a 3x3 matrix whose rows are vectors; those that are 0 are open. A box is
@@ -184,13 +197,18 @@ def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cel
     if not repeats.any() and not bound.any():
         return None
     corner: Triple = three("low", low, float, "three finite coordinates")
-    edges_along = np.diagonal(matrix)[repeats].tolist()
-    # As `SearchBox.grid` has it, to the last bit.
-    is_long = all(edge / reach * (1 + ROUNDING) >= 3 for edge in edges_along)
-    if is_orthogonal and is_long:
+    if is_orthogonal:
         x, y, z = np.diagonal(matrix).tolist()
-        return SearchBox(corner, (x, y, z), tuple(repeats.tolist()))
+        own = SearchBox(corner, (x, y, z), tuple(repeats.tolist()))
+        return own if own.is_long(reach) else images_of(own)
     return _cell(np.where(repeats[:, None], matrix, 0.0), corner, np.where(bound > 0, bound, -1.0))
+
+
+def images_of(box: SearchBox) -> Cell:
+    """Return a box as a cell, which is searched with images."""
+    repeats, edges = np.array(box.periodic), np.array(box.size)
+    bound = np.where(~repeats & (edges > 0), edges, -1.0)
+    return _cell(np.diag(np.where(repeats, edges, 0.0)), box.low, bound)
 
 
 def _cell(matrix: NDArray[np.float64], low: Triple, bound: NDArray[np.float64]) -> Cell:

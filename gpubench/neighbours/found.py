@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, uncompiled
 from gpubench.neighbours.box import SearchBox
-from gpubench.neighbours.cell import Cell, deformed
+from gpubench.neighbours.cell import Cell, Space, deformed, images_of
 from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
 from gpubench.neighbours.rows import Limits, keep_pairs, kernel
 
@@ -67,7 +67,7 @@ class Found(Fixed):
 
     def __reduce__(self) -> Any:
         self.check()
-        names = ("counts", "offsets", "neighbours", "ids", "images", "moves")
+        names = [each.name for each in fields(ResultArrays) if each.name != "given"]
         is_own = isinstance(self._source, self._arrays.given)
         given = self._source if is_own else self._positions.owner
         arrays = {name: getattr(self._rows, name) for name in names}
@@ -107,6 +107,8 @@ class Found(Fixed):
         positions[j] - positions[i] + shifts @ cell is its vector; cell: the box as a 3x3 matrix,
         whose rows are vectors. 0 along open axes.
         """
+        if self._rows.shifts is not None:
+            return self._give("shifts")
         return self._each("write_shifts", (3,), np.dtype(np.int32))
 
     @uncompiled
@@ -170,7 +172,8 @@ class Found(Fixed):
         pairs = self._each("write_pairs", (2,), np.dtype(np.int32))
         particles = pairs if self.ids is None else self.ids[pairs]
         shifts = None if self._box is None else self.shifts
-        return gradients.Vectors.apply(self._source, self._box, vectors, particles, shifts)
+        own = None if self._rows.systems is None else self._give("systems")[pairs[:, 0]]
+        return gradients.Vectors.apply(self._source, self._box, vectors, particles, shifts, own)
 
     @uncompiled
     def distances(self) -> Any:
@@ -238,7 +241,10 @@ class Found(Fixed):
             "most": np.int64(pairs), "rows": rows.counts.shape[0], "given": self._positions,
             "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
         }  # fmt: skip
-        if rows.images is None:
+        if rows.shifts is not None:
+            name = name.replace("write_geometry", "write_shifted_geometry")
+            given |= {"shifts": rows.shifts, "cells": rows.cells, "system_of": rows.systems}
+        elif rows.images is None:
             given["ids"] = plan.numbers if rows.ids is None else rows.ids
         elif name != "write_pairs":
             name = name.replace("write", "write_image")
@@ -277,9 +283,7 @@ class Kept:
     given: what was searched. corner: of all boxes. sure: pairs nearer than this are listed.
     """
 
-    def __init__(
-        self, found: Found, given: SearchBox | Cell | None, corner: Any, cutoff: float, sure: float
-    ) -> None:
+    def __init__(self, found: Found, given: Space, corner: Any, cutoff: float, sure: float) -> None:
         self._found, self._space, self._corner = found, given, np.array(corner, np.float64)
         self._cutoff, self._sure = cutoff, sure
         device, positions = found._arrays.device, found._positions
@@ -288,7 +292,7 @@ class Kept:
         self._flag, self._kernel = device.empty(1, "int64"), found._plan.kernel("has_moved")
         self._unchanged = device.upload(np.append(np.eye(3), self._corner))
 
-    def serves(self, arrays: Arrays, positions: Any, given: SearchBox | Cell | None) -> bool:
+    def serves(self, arrays: Arrays, positions: Any, given: Space) -> bool:
         """Wait; True if the list is valid for these positions; False if one is not finite.
 
         Two particles within the cutoff now, that each moved by `reach` beside the deformation, were
@@ -312,19 +316,18 @@ class Kept:
         )  # fmt: skip
         return not device.download(self._flag)[0]
 
-    def found_at(
-        self, positions: Any, given: SearchBox | Cell | None, source: Any, box: Any
-    ) -> Found:
+    def found_at(self, positions: Any, given: Space, source: Any, box: Any) -> Found:
         """Return the same list with new positions, and a new box; source: the user's array."""
         old, kernels = self._found, self._kernels(positions, given)
         return Found(old._arrays, old._plan, old._rows, positions, old._pairs, source, box, kernels)
 
-    def _kernels(self, positions: Any, given: SearchBox | Cell | None) -> PairKernels:
+    def _kernels(self, positions: Any, given: Space) -> PairKernels:
         """Return the kernels of a box; those along open axes stay."""
         plan, device = self._found._plan, self._found._arrays.device
         if given == self._space or given is None:
             return plan
-        if isinstance(given, Cell):
-            return PairKernels(device, positions, plan.box, given)
-        x, y, z = np.where(given.periodic, given.size, plan.box.size).tolist()
-        return PairKernels(device, positions, replace(plan.box, size=(x, y, z)))
+        if isinstance(given, SearchBox) and plan.cell is None:
+            x, y, z = np.where(given.periodic, given.size, plan.box.size).tolist()
+            return PairKernels(device, positions, replace(plan.box, size=(x, y, z)))
+        cell = given if isinstance(given, Cell) else images_of(given)
+        return PairKernels(device, positions, plan.box, cell)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays
-from gpubench.neighbours.box import SearchBox, measured, raise_unsound
-from gpubench.neighbours.cell import Cell, step_of
+from gpubench.neighbours.box import SearchBox, measured, raise_unsound, widened
+from gpubench.neighbours.cell import Cell, rounding_of, step_of
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import BLOCK, PairKernels, Plan, ResultArrays
 from gpubench.primitives.scan import ExclusiveScan
@@ -38,23 +38,23 @@ class CellPlan(PairKernels):
         skin: float,
         half: bool,
     ) -> None:
-        self._known = cell.region(cutoff + skin)
+        self._reach = cutoff + skin  # of the search; more than that of the list if pairs are EXACT
+        self._known = cell.region(self._reach)
         super().__init__(device, positions, self._known, cell)
         self._method, self._cutoff, self._skin, self._half = method, cutoff, skin, half
-        self._own, n = cell, self.particles
-        (self._measure, self._wrap, self._count_images, self._count_pairs), (
-            self._write_images, self._fill_rest, self._write_pairs, self._write_counts,
+        self._reach2, self._own, n = np.float64(self._reach) ** 2, cell, self.particles
+        self._kernel = partial(
+            NamedKernel, device, "periodic_images.cu", **self.kernel.keywords,
+            THREADS=THREADS, HALF=int(half),
+        )  # fmt: skip
+        self._take_pairs(exact=0)
+        (self._measure, self._wrap, self._count_images), (
+            self._write_images, self._fill_rest, self._write_counts,
         ) = (
-            [
-                NamedKernel(
-                    device, "periodic_images.cu", name, **self.kernel.keywords,
-                    THREADS=THREADS, HALF=int(half), WRITES=writes,
-                )
-                for name in names
-            ]
+            [self._kernel(name=name, WRITES=writes, EXACT=0) for name in names]
             for writes, names in (
-                (0, ("measure", "wrap", "images", "pairs")),
-                (1, ("images", "fill_rest", "pairs", "write_counts")),
+                (0, ("measure", "wrap", "images")),
+                (1, ("images", "fill_rest", "write_counts")),
             )
         )  # fmt: skip
         self._note, self._blocks = self.kernel("note_pairs"), device.blocks(n, BLOCK)
@@ -65,6 +65,13 @@ class CellPlan(PairKernels):
         self._inner: Plan | None = None
         self._frame = self._upload(self.box)
 
+    def _take_pairs(self, exact: int) -> None:
+        """Compile the kernels that list pairs. exact: whether float64 decides which."""
+        self._selects = self._half or bool(exact)  # and does not list all that the search finds
+        self._count_pairs, self._write_pairs = (
+            self._kernel(name="pairs", WRITES=writes, EXACT=exact) for writes in (0, 1)
+        )
+
     def _upload(self, region: SearchBox) -> Any:
         return self._device.upload(self._own.packed(region).view("uint8"))
 
@@ -74,6 +81,11 @@ class CellPlan(PairKernels):
         Raises UserError for a position that is not finite, or is outside an axis with an edge.
         """
         region = self._region(positions)
+        reach = widened(self._cutoff, self._skin, rounding_of(region, self._reach))
+        if reach > self._reach:  # from now on
+            self._reach, self._known = 1.01 * reach, self._own.region(1.01 * reach)
+            self._take_pairs(exact=1)
+            region = self._region(positions)
         if self._inner is None or region != self.box:
             self._prepare(region, self._own.images(self.particles, region))
         while (images := self._wrapped(positions)) > self._room or self._room > 2 * images + 999:
@@ -118,14 +130,11 @@ class CellPlan(PairKernels):
         low, high = np.where(low > high, 0.0, (low, high))  # no particles
         last = None if self._inner is None else self.box
         high = high + step_of(self.box)  # the last step of the box may not be whole
-        region = measured(self._known, low, high, self._cutoff + self._skin, last)
-        if why := region.why_coarse(self._cutoff, self._skin):
-            raise UserError(why)
-        return region
+        return measured(self._known, low, high, self._reach, last)
 
     def _prepare(self, region: SearchBox, images: int) -> None:
         """Allocate room for about as many images, and make the search of all of them."""
-        device, n, reach = self._device, self.particles, self._cutoff + self._skin
+        device, n, reach = self._device, self.particles, self._reach
         self._inner, self.box, self._frame = None, region, self._upload(region)
         self._room = images + images // 16 + SPARE
         entries = n + self._room
@@ -136,8 +145,9 @@ class CellPlan(PairKernels):
         height = beyond + math.ceil(self._room / (along * across)) * apart
         self._rest = {"along": along, "across": across, "apart": apart, "beyond": beyond}
         sizes = max(along * apart, region.size[0]), max(across * apart, region.size[1]), height
-        box = SearchBox((0.0, 0.0, 0.0), sizes, (False, False, False))
-        grid = box.grid(entries, reach)
+        # With the steps in which particles and images are placed, for nothing to be rounded again.
+        box = SearchBox((0.0, 0.0, 0.0), sizes, (False, False, False), step_of(region))
+        grid = box.grid(entries, reach, in_steps=True)
         method, self.chosen = chosen(self._method, device, entries, grid, False)
         self._placed = device.empty((entries, 4), "float32")
         self._moves = device.empty((entries, 3), "int32")
@@ -176,16 +186,17 @@ class CellPlan(PairKernels):
         entries, device = self.particles + self._room, self._device
         offsets = device.empty(entries + 1, "int64")
         found = ResultArrays(device.empty(entries, "int32"), offsets, None)
-        pairs = self._inner.search(device if self._half else arrays, self._placed, found)
+        pairs = self._inner.search(device if self._selects else arrays, self._placed, found)
         assert pairs is not None
         given = {
             "found_offsets": found.offsets, "found": found.neighbours, "images": found.neighbours,
             "neighbours": found.neighbours, "moves": self._moves, "sources": self._sources,
             "rows": self.particles, "counts": rows.counts, "offsets": rows.offsets,
+            "given": positions, "cell": self.vectors, "reach2": self._reach2,
         }  # fmt: skip
         self._count_pairs(self._blocks, BLOCK, **given)
         self._scan.launch(rows.counts, rows.offsets)
-        if self._half:
+        if self._selects:
             pairs = int(device.download(rows.offsets)[-1])
             given["images"] = arrays.empty(pairs, "int32")
         given["neighbours"] = arrays.empty(pairs, "int32")
@@ -200,7 +211,7 @@ class CellPlan(PairKernels):
         """Count the pairs of the particles last placed, indexed by particle."""
         assert self._inner is not None
         n, device = self.particles, self._device
-        if self._half:
+        if self._selects:
             self.search(device, positions, ResultArrays(counts, device.empty(n + 1, "int64"), None))
             return
         found = device.empty(n + self._room, "int32")

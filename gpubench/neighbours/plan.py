@@ -17,6 +17,7 @@ from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import SearchBox, raise_unsound
 from gpubench.neighbours.cell import Cell
+from gpubench.neighbours.packing import Packing
 from gpubench.primitives.cell_query import CellQuery
 from gpubench.problems.cells.contract import LinkedCells
 
@@ -32,6 +33,8 @@ class ResultArrays:
     images: int32, (pairs,), the image of each pair in a `Cell`, of which the first n are the
     particles. moves: int32, (images, 3), the vectors of the cell from its particle to each image.
     None if the nearest image is meant.
+    shifts: int32, (pairs, 3), of pairs in a batch; None otherwise. systems: int32, (n,), and cells:
+    float64, (systems, 3, 3), of the batch.
     given: arrays already returned to the user; reused if later kernel writes show in them.
     """
 
@@ -41,6 +44,9 @@ class ResultArrays:
     ids: Any = None
     images: Any = None
     moves: Any = None
+    shifts: Any = None
+    systems: Any = None
+    cells: Any = None
     given: dict[str, Any] = field(default_factory=dict)
 
 
@@ -52,6 +58,7 @@ class PairKernels:
     """
 
     capacity: int | None = None
+    packing: Packing | None = None
 
     def __init__(
         self, device: Device, positions: Any, box: SearchBox, cell: Cell | None = None
@@ -79,10 +86,12 @@ class PairKernels:
 class Plan(PairKernels):
     """Buffers and kernels of a search.
 
-    method: the class of the search. grid: the cells of the box. cutoff: including the skin.
+    method: the class of the search. grid: the cells of the box, in steps. cutoff: including the
+    skin, in the unit of the positions.
     half: whether each pair is listed once. in_cells: whether rows and neighbours are numbered in
     cell order. capacity: fixed size of the neighbour array; None allocates it for each search.
-    listed: the number of rows that are listed, the first ones; None for all.
+    listed: the number of rows that are listed, the first ones; None for all. packing: how the
+    particles lie in the box; None if it is the user's.
     """
 
     def __init__(
@@ -98,16 +107,18 @@ class Plan(PairKernels):
         in_cells: bool,
         capacity: int | None,
         listed: int | None = None,
+        packing: Packing | None = None,
     ) -> None:
         super().__init__(device, positions, box)
+        self.packing = packing
         self._listed = self.particles if listed is None else listed
-        self._in_cells, self.capacity = in_cells, capacity
+        self.in_cells, self.capacity = in_cells, capacity
         if method.cells.shape() is LinkedCells and (half or in_cells):
             what = "half lists" if half else "rows in the order of the cells"
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
         n = self.particles
         self._cells = method.cells_for(device, n, grid, method.defaults)
-        self._query_of = partial(query_of, self._cells, grid, box.searched(cutoff), half=half)
+        self._query_of = partial(query_of, self._cells, grid, box.searched_steps(cutoff), half=half)
         self._query = self._query_of(lists=True)
         self._counting: Any = None
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
@@ -115,7 +126,9 @@ class Plan(PairKernels):
         # With a capacity, the status is read rarely and may cover several queued searches.
         self.status = device.status(3) if capacity is None else device.empty(3, "int64")
         device.fill(self.status, 0)
-        self._place = self.kernel("place", CELLS=int(self._cells.reads_cells))
+        place = "place" if packing is None else "place_packed"
+        self._place = self.kernel(place, CELLS=int(self._cells.reads_cells))
+        self._packed = {} if packing is None else packing.arguments
         self._note, self._blocks = self.kernel("note_pairs"), device.blocks(n, BLOCK)
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]
         self._layout = Layout(*sizes, *[(n, "int32")] * in_cells)
@@ -166,13 +179,13 @@ class Plan(PairKernels):
             self._queue("_fill", rows.counts, rows.offsets, rows.neighbours)
         else:
             self._queue("_list", positions, rows.counts, rows.offsets, rows.neighbours)
-        if self._in_cells:
+        if self.in_cells:
             self._device.copy(self._order, rows.ids)
         return pairs
 
     def _count(self, positions: Any, counts: Any, offsets: Any) -> None:
         self._build(positions, self._query)
-        if self._in_cells:
+        if self.in_cells:
             self._order, self._read["order"] = self._read["order"], self.numbers
         self._query.write_to(counts, offsets)
         self._query.count(self._read)
@@ -193,7 +206,7 @@ class Plan(PairKernels):
         self._place(
             self._blocks, BLOCK, given=positions, box=self.packed_box, grid=self._grid,
             particles=self.particles, positions=self._placed, cell_of=self._cell_of,
-            status=self.status,
+            status=self.status, **self._packed,
         )  # fmt: skip
         self._cells.build(self._cell_of, self._placed)
         self._cells.cell_of = self._cell_of

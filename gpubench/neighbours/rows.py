@@ -16,7 +16,7 @@ from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.images import CellPlan
-from gpubench.neighbours.plan import BLOCK, Plan, ResultArrays
+from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
 from gpubench.primitives.scan import ExclusiveScan
 
 
@@ -112,7 +112,7 @@ def keep_pairs(
     return ResultArrays(counts, offsets, packed, None, images if has_images else None, found.moves)
 
 
-def sort_rows(arrays: Arrays, plan: Plan | CellPlan, rows: ResultArrays) -> None:
+def sort_rows(arrays: Arrays, plan: PairKernels, rows: ResultArrays) -> None:
     """Sort the pairs of each row of the plan's last search, by neighbour and then by shift.
 
     A library sorts keys, of 8 bytes for each pair.

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, Literal
 
 import numpy as np
 
-from gpubench.base.arguments import number, shown, whole
+from gpubench.base.arguments import number
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
+from gpubench.devices.base import Device
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable, uncompiled
-from gpubench.neighbours.box import OPEN, SearchBox, Unsound, box_of, measured
-from gpubench.neighbours.cell import Cell, space_of
+from gpubench.neighbours.batch import Batch, BatchPlan
+from gpubench.neighbours.box import (
+    EXACT,
+    OPEN,
+    SearchBox,
+    Unsound,
+    box_of,
+    measured,
+    three,
+    widened,
+)
+from gpubench.neighbours.cell import Cell, Space, images_of, space_of
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.method import chosen
+from gpubench.neighbours.options import Options
+from gpubench.neighbours.packing import Packing, packed
 from gpubench.neighbours.plan import Plan
+from gpubench.neighbours.refined import Refined
 from gpubench.neighbours.rows import Limits, sort_rows, table_of
 
 Order = Literal["input", "cells"]
+AnyPlan = Plan | Refined | CellPlan | BatchPlan
 
 
 class NeighbourList(Fixed):
@@ -46,11 +62,10 @@ class NeighbourList(Fixed):
     particles; such a search takes no capacity and no order="cells".
 
     Positions have shape (n, 3) or (n, 4), where the fourth number is ignored, and type float32 or
-    float64. Along periodic axes they may lie anywhere. They are wrapped into the box in double
-    precision and searched in single precision: pairs whose distance differs from the cutoff by
-    less than `bound` may be misclassified, all others are exact. If the bound exceeds 10^-3 of the
-    cutoff, a box passed by the user causes a warning; in open space it is an error. A `skin`
-    longer than the bound guarantees that all pairs within the cutoff are listed.
+    float64. Along periodic axes they may lie anywhere. Pairs whose distance differs from the cutoff
+    by less than `bound`, 10^-5 of it, may be misclassified, all others are exact. With a capacity
+    the bound grows with the box; a box for which it exceeds 10^-3 of the cutoff causes a warning. A
+    `skin` longer than the bound guarantees that all pairs within the cutoff are listed.
 
     Host arrays (NumPy, PyTorch) are searched on a CPU through OpenCL; CUDA arrays (CuPy, PyTorch,
     anything with DLPack or __cuda_array_interface__) on their own GPU, on the current stream.
@@ -89,49 +104,33 @@ class NeighbourList(Fixed):
         cutoff = cutoff if self._table is None else self._table.max()
         cutoff, skin = number("cutoff", cutoff, positive=True), number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
-        self._given = given = space_of(box, low, periodic, self.reach)
-        self._corner, self._periodic = low, periodic
-        if not isinstance(order, str) or order not in ("input", "cells"):
-            raise UserError(f"order takes input or cells, not {shown(order)}")
-        for name, value in (("half", half), ("sort", sort)):
-            if not isinstance(value, bool | np.bool_):
-                raise UserError(f"{name} takes True or False, not {shown(value)}")
-        if sort and (half or order == "cells"):
-            option = "half=True" if half else "order='cells'"
-            raise UserError(f"sort is not for {option}, whose rows may differ between runs")
-        if sort and capacity is not None:
-            raise UserError("sort is not for a capacity, since it allocates memory: leave one out")
-        if not isinstance(method, str):
-            raise UserError(f"method takes auto or the name of a search, not {shown(method)}")
-        self._half, self._in_cells, self._method = bool(half), order == "cells", method
-        self._sort = bool(sort)
-        self._capacity = None if capacity is None else whole("capacity", capacity, 0)
-        self._require_plain(given)
-        self._plan: tuple[Any, Plan | CellPlan] | None = None
+        self._corner = low
+        self._periodic = three("periodic", periodic, bool, "True, False, or three of them")
+        # A box may yet come with a call.
+        self._given = space_of(box, low, periodic if box is not None else False, self.reach)
+        self._matrix = None if box is None else np.asarray(box).astype(np.float64)
+        self._options = Options.of(half, order, sort, capacity, method)
+        self._require_plain(self._given)
+        self._plan: tuple[Any, AnyPlan] | None = None
         self._last: Kept | None = None
         self._around: SearchBox | None = None  # the box of the last search
-        if (why := self._why_coarse(given)) is not None:
+        if (why := self._why_coarse(self._given)) is not None:
             warnings.warn(why, stacklevel=2)
 
-    def _require_plain(self, given: SearchBox | Cell | None) -> None:
+    def _require_plain(self, given: Space) -> None:
         """Raise UserError for an option that a search in this space does not have."""
-        capacity = self._capacity
-        if isinstance(given, Cell) and (capacity is not None or self._in_cells):
-            option = "order='cells'" if self._in_cells else "capacity"
-            raise UserError(
-                f"{option} is not for a cell that is tilted, or shorter than three times the cutoff"
-                " and skin: leave it out"
-            )
-        if capacity is not None and self._searched(given) is None:
+        if isinstance(given, Cell):
+            self._options.require_images()
+        if self._options.capacity is not None and self._searched(given) is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
 
-    def _why_coarse(self, given: SearchBox | Cell | None) -> str | None:
-        own = self._searched(given)
+    def _why_coarse(self, given: Space) -> str | None:
+        own = None if self._options.capacity is None else self._searched(given)
         return None if own is None else own.why_coarse(self.cutoff, self.skin)
 
-    def _space(self, box: Any, arrays: Arrays) -> SearchBox | Cell | None:
+    def _space(self, box: Any, arrays: Arrays) -> Space:
         """Return what a call describes: its own box, or that of the list."""
-        if box is None:
+        if box is None and (self._matrix is not None or not any(self._periodic)):
             return self._given
         given = space_of(arrays.numbers("box", box), self._corner, self._periodic, self.reach)
         self._require_plain(given)
@@ -139,7 +138,13 @@ class NeighbourList(Fixed):
             warnings.warn(why, stacklevel=4)
         return given
 
-    def _searched(self, given: SearchBox | Cell | None) -> SearchBox | None:
+    def _systems(self, batch: Any, box: Any, arrays: Arrays, particles: int) -> Batch:
+        """Return the batch that a call describes."""
+        self._options.require_batch(self.skin)
+        cells = self._matrix if box is None else arrays.numbers("box", box)
+        return Batch.of(arrays.numbers("batch", batch), particles, cells, self._periodic)
+
+    def _searched(self, given: Space) -> SearchBox | None:
         """Return the box of every search; None if it depends on the positions."""
         box = given.region(self.reach) if isinstance(given, Cell) else given
         return box if box is not None and box.is_bounded else None
@@ -149,15 +154,21 @@ class NeighbourList(Fixed):
 
     @uncompiled
     def __call__(
-        self, positions: Any, out: Found | None = None, *, box: Any = None, queries: Any = None,
-        radii: Any = None, combine: Literal["sum", "max"] = "sum", species: Any = None,
+        self, positions: Any, out: Found | None = None, *, batch: Any = None, box: Any = None,
+        queries: Any = None, radii: Any = None, combine: Literal["sum", "max"] = "sum",
+        species: Any = None,
     ) -> Found:  # fmt: skip
         """List the neighbours of these particles.
 
         out: the result of an earlier search of the same number of particles, whose arrays are
             overwritten; only with a capacity.
-        box: in place of the list's own, for this call; `periodic` and `low` stay. Of a tensor that
-            requires a gradient, vectors and distances have one in the box too.
+        batch: many systems in one search, one after the other: the offsets of their particles, from
+            0 to n, or the system of each particle, ascending. Rows and neighbours are numbered as
+            the positions; pairs are within a system. For systems of up to about a thousand
+            particles: all of a system are tried. Open axes have no bounds.
+        box: in place of the list's own, for this call; `periodic` and `low` stay. Of a batch, also
+            a matrix for each system, shape (systems, 3, 3). Of a tensor that requires a gradient,
+            vectors and distances have one in the box too.
         queries: other points, an array like the positions, in place of the particles: rows are of
             queries, neighbours are particles, also at distance 0.
         radii: a number for each particle. Listed are pairs nearer than the sum of both, or with
@@ -166,14 +177,15 @@ class NeighbourList(Fixed):
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            if queries is radii is species is self._table is None and combine == "sum":
-                given = self._space(box, arrays)
-                return self._search(arrays, arrays.take(positions), given, positions, box, out)
-            if radii is None and combine != "sum":
-                raise UserError("combine is for radii: give radii, or leave it out")
-            self._require_selecting(out, queries, radii, species)
-            taken, given = arrays.take(positions), self._space(box, arrays)
-            n, first, limits = taken.shape[0], None, None
+            taken, first, limits = arrays.take(positions), None, None
+            n, is_plain = taken.shape[0], queries is radii is species is self._table is None
+            if is_plain and combine == "sum":
+                systems = None if batch is None else self._systems(batch, box, arrays, n)
+                given = systems or self._space(box, arrays)
+                return self._search(arrays, taken, given, positions, box, out)
+            asked = {"queries": queries, "radii": radii, "species": species}
+            self._options.require_selecting(self._table is not None, combine, out, batch, asked)
+            given = self._space(box, arrays)
             if queries is not None:
                 positions = arrays.joined("queries", queries, positions)
                 taken = arrays.take(positions)
@@ -188,43 +200,30 @@ class NeighbourList(Fixed):
                 raise error.of_queries(first or 0) from None
             return found.selected(first, limits, self.skin)
 
-    def _require_selecting(self, out: Any, queries: Any, radii: Any, species: Any) -> None:
-        """Raise UserError for options of a call that do not go together, or with the list's."""
-        if species is not None and self._table is None:
-            raise UserError("species need a table: NeighbourList(cutoff=table), one row for each")
-        if species is None and self._table is not None:
-            raise UserError("a table of cutoffs needs species=, a row of it for each particle")
-        names = {"queries": queries, "radii": radii, "species": species}
-        asked = [name for name, value in names.items() if value is not None]
-        if len(asked) > 1:
-            raise UserError(f"{asked[0]} and {asked[1]} do not go together: leave one out")
-        options = {
-            "out": out is not None, "capacity": self._capacity is not None,
-            "order='cells'": self._in_cells, "half=True": self._half and queries is not None,
-        }  # fmt: skip
-        for option, is_set in options.items():
-            if is_set:
-                raise UserError(f"{option} is not for {asked[0]}: leave one out")
-
     @uncompiled
-    def count(self, positions: Any, out: Any = None, *, box: Any = None, **more: Any) -> Any:
+    def count(
+        self, positions: Any, out: Any = None, *, batch: Any = None, box: Any = None, **more: Any
+    ) -> Any:
         """Return the number of neighbours of each particle: int32, shape (n,).
 
         Like `Found.counts`, but without making a list, and always in the order of the input.
         out: the array from an earlier count of the same number of particles, to overwrite. With a
             capacity as well, nothing is allocated and the host does not wait.
-        box: as in a search. more: queries, radii, combine, species, with which it makes a list.
+        batch, box: as in a search. more: queries, radii, combine, species, with which it makes a
+            list.
         """
         if more or self._table is not None:
-            return self(positions, out, box=box, **more).counts
+            return self(positions, out, batch=batch, box=box, **more).counts
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken = arrays.take(positions)
-            n, given = self._noted(taken), self._space(box, arrays)
+            n = self._noted(taken)
+            systems = None if batch is None else self._systems(batch, box, arrays, n)
+            given = systems or self._space(box, arrays)
             counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
             plan = self._plan_for(arrays, taken, given)
             plan.count_only(taken, counts)
-            if self._capacity is None:
+            if self._options.capacity is None:
                 plan.require_sound()
             return out if out is not None and arrays.gives_once else arrays.give(counts)
 
@@ -255,7 +254,7 @@ class NeighbourList(Fixed):
                 return last.found_at(taken, given, positions, box)
             found = self._search(arrays, taken, given, positions, box, None)
             assert self._around is not None
-            sure = self.reach - self._around.bound(self.reach)
+            sure = self.reach - self._bound(self._around)
             self._last = Kept(found, given, self._corner, self.cutoff, sure)
             return found
 
@@ -273,7 +272,11 @@ class NeighbourList(Fixed):
                 "with open axes the bound is that of the last search, and none has succeeded yet:"
                 f" search first{edges if self._given is None else ''}"
             )
-        return own.bound(self.reach)
+        return self._bound(own)
+
+    def _bound(self, box: SearchBox) -> float:
+        most = math.inf if self._options.capacity is not None else EXACT * self.cutoff
+        return min(most, box.bound(self.reach))
 
     def _noted(self, taken: Any) -> int:
         """Increment `searches`; return the number of particles."""
@@ -282,50 +285,84 @@ class NeighbourList(Fixed):
         return particles
 
     def _search(
-        self, arrays: Arrays, taken: Any, given: SearchBox | Cell | None,
-        positions: Any, box: Any, out: Found | None,
-    ) -> Found:  # fmt: skip
-        n = self._noted(taken)
+        self,
+        arrays: Arrays,
+        taken: Any,
+        given: Space | Batch,
+        positions: Any,
+        box: Any,
+        out: Found | None,
+    ) -> Found:
+        n, options = self._noted(taken), self._options
         plan = self._plan_for(arrays, taken, given)
         if out is None:
             rows = plan.rows(arrays)
-        elif self._capacity is None:
+        elif options.capacity is None:
             raise UserError("out is for a list with a capacity")
-        elif isinstance(out, Found) and (kept := out.rows_for(arrays, n, self._in_cells)):
+        elif isinstance(out, Found) and (kept := out.rows_for(arrays, n, options.in_cells)):
             rows = kept
         else:
             raise UserError("out takes what an earlier search like this one found")
         pairs = plan.search(arrays, taken, rows)
-        if self._sort:
+        if options.sort and not isinstance(plan, BatchPlan):
             sort_rows(arrays, plan, rows)
         return Found(arrays, plan, rows, taken, pairs, positions, box)
 
-    def _plan_for(
-        self, arrays: Arrays, taken: Any, given: SearchBox | Cell | None
-    ) -> Plan | CellPlan:
+    def _plan_for(self, arrays: Arrays, taken: Any, given: Space | Batch) -> AnyPlan:
         """Return the plan of the last search if it fits, otherwise a new plan."""
+        device, of = arrays.device, (arrays.device, taken.dtype, taken.shape, given)
+        if isinstance(given, Batch):
+            if self._plan is None or self._plan[0] != of:
+                self._plan = None  # free its memory first
+                self._plan = of, BatchPlan(device, taken, given, self.reach, self._options)
+                vars(self)["chosen"] = "all pairs of each system in a batch"
+            return self._plan[1]
         if isinstance(given, Cell):
-            return self._cell_plan(arrays, taken, given)
+            return self._cell_plan(device, taken, given)
+        packing = None if self._plan is None else self._plan[1].packing
+        if packing and self._plan and self._plan[0] == (*of, packing) and packing.serves(taken):
+            return self._plan[1]
         box = self._box(arrays, taken, given)
-        key = (arrays.device, taken.dtype, taken.shape, given, box)
-        if self._plan is None or self._plan[0] != key:
-            self._plan = None  # free its memory first
-            n, grid = taken.shape[0], box.grid(taken.shape[0], self.reach)
-            needs_sorted = self._half or self._in_cells
-            search, why = chosen(self._method, arrays.device, n, grid, needs_sorted)
-            vars(self)["chosen"] = why
-            self._plan = key, Plan(
-                arrays.device, search, taken, box, grid, self.reach,
-                half=self._half, in_cells=self._in_cells, capacity=self._capacity,
-            )  # fmt: skip
-            self._around = box
+        if self._plan is not None and self._plan[0] == (*of, box):
+            return self._plan[1]
+        if self._options.capacity is None:
+            packing = packed(arrays, taken, box, self.reach)
+        own = packing.box if packing else box
+        if given is not None and not own.is_long(self._widened(own)):
+            self._options.require_images()
+            return self._cell_plan(device, taken, images_of(given))
+        self._plan = None  # free its memory first
+        self._plan = (*of, packing or box), self._made(device, taken, own, packing)
+        self._around = box
         return self._plan[1]
 
-    def _cell_plan(self, arrays: Arrays, taken: Any, cell: Cell) -> CellPlan:
-        device, (key, plan) = arrays.device, self._plan or (None, None)
+    def _widened(self, box: SearchBox) -> float:
+        if self._options.capacity is not None:
+            return self.reach
+        return widened(self.cutoff, self.skin, box.rounding(self.reach))
+
+    def _made(
+        self, device: Device, taken: Any, box: SearchBox, packing: Packing | None
+    ) -> Plan | Refined:
+        box.require_squares(self.reach)
+        n, options = taken.shape[0], self._options
+        grid = box.grid(n, reach := self._widened(box), in_steps=True)
+        needs_sorted = options.half or options.in_cells
+        search, why = chosen(options.method, device, n, grid, needs_sorted)
+        vars(self)["chosen"] = why
+        plan = Plan(
+            device, search, taken, box, grid, reach, half=options.half,
+            in_cells=options.in_cells, capacity=options.capacity, packing=packing,
+        )  # fmt: skip
+        return Refined(device, plan, taken, self.reach) if reach > self.reach else plan
+
+    def _cell_plan(self, device: Device, taken: Any, cell: Cell) -> CellPlan:
+        options, (key, plan) = self._options, self._plan or (None, None)
         if key != (key := (device, taken.dtype, taken.shape, cell)):
             self._plan = plan = None  # free its memory first
-            plan = CellPlan(device, self._method, taken, cell, self.cutoff, self.skin, self._half)
+            plan = CellPlan(
+                device, options.method, taken, cell, self.cutoff, self.skin, options.half
+            )
             self._plan = key, plan
         assert isinstance(plan, CellPlan)
         plan.place(taken)
@@ -336,8 +373,5 @@ class NeighbourList(Fixed):
         if given is not None and given.is_bounded:
             return given
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
-        last = None if self._plan is None or self._plan[0][3] != given else self._plan[1].box
-        around = measured(given or OPEN, low, high, self.reach, last)
-        if why := around.why_coarse(self.cutoff, self.skin):
-            raise UserError(f"{why}; or with this box given, which is warned of")
-        return around
+        last = None if self._plan is None or self._plan[0][3] != given else self._around
+        return measured(given or OPEN, low, high, self.reach, last)

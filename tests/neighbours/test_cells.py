@@ -289,10 +289,28 @@ def test_what_makes_no_sense_is_refused_in_one_line(box, more, message):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.filterwarnings("error")
-def test_rounding_of_many_images_is_warned_of():
-    with pytest.warns(UserWarning, match="pairs may be lost"):
-        NeighbourList(1e-4, TILTED * 1000, True)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("long", [2.0**7, 2.0**20])
+def test_pairs_in_a_cell_of_many_cutoffs_are_exact(dtype, half, long):
+    """Of particles that are about 1 apart, which single precision cannot tell from 1."""
+    rng, cell = (
+        np.random.default_rng(4),
+        np.array([(long, 0, 0), (long / 9, 3.2, 0), (1, 0.7, 2.5)]),
+    )
+    x, way = rng.random((150, 3)) @ cell, rng.normal(size=(150, 3))
+    way *= (1 + 3e-5 * rng.normal(size=(150, 1))) / np.linalg.norm(way, axis=1)[:, None]
+    x = np.concatenate((x, x + way)).astype(dtype)
+    search = NeighbourList(1.0, cell, True, half=half)
+    pairs = listed(found := search(x))
+    assert search.bound() == 1e-5 and search.count(x).sum() == len(found)
+    must, may = (
+        {*map(tuple, images_within(x, cell, (1, 1, 1), 1 + part)[:, :5].astype(int).tolist())}
+        for part in (-1e-5, 1e-5)
+    )
+    if half:
+        must, may, pairs = ({*map(one_way, each)} for each in (must, may, pairs))
+    assert must <= {*pairs} <= may and len({*pairs}) == len(found)
 
 
 def test_shifts_of_far_particles_are_exact():

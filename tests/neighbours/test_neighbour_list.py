@@ -21,6 +21,7 @@ from gpubench.neighbours.method import methods
 from gpubench.primitives import simd_query
 
 EDGES = (5.0, 4.0, 7.0)
+TILTED = np.array([(3.0, 0.0, 0.0), (1.2, 2.8, 0.0), (-0.9, 0.7, 2.5)])
 
 
 def drawn(n, seed=0, edges=EDGES, dtype="float32"):
@@ -100,7 +101,6 @@ def check_case(case):
     assert np.allclose(distances, np.linalg.norm(way, axis=1), rtol=1e-6, atol=rounding)
 
 
-@pytest.mark.filterwarnings("ignore:pairs may be lost")  # within the bound, as it says
 @settings(max_examples=100, deadline=None)
 @given(cases())
 def test_lists_every_pair_and_no_other(case):
@@ -388,8 +388,8 @@ def test_positions_outside_an_open_axis(axis, end, beyond):
             "give positions, box and cutoff in a",
         ),
         (
-            {"cutoff": 1e-20, "box": (1e-13,) * 3, "skin": 1e-19},
-            "cutoff of 1.1e-19 in a box of 1e-13",
+            {"cutoff": 1e-170, "box": (1e-163,) * 3, "skin": 1e-169},
+            "cutoff of 1.1e-169 in a box of 1e-163",
         ),
         ({"cutoff": 1.0, "box": None, "periodic": True}, "needs the edges"),
         ({"cutoff": 1.0, "periodic": (True, False)}, "periodic takes True, False, or three"),
@@ -734,6 +734,50 @@ def test_past_two_to_the_24_neighbours():
         way -= cupy.rint(way / 64) * 64
         near = int((cupy.sqrt((way**2).sum(axis=1)) < 1.2).sum()) - 1
         assert abs(near - int(found.counts[i])) <= 1
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("half", [False, True])
+def test_a_batch_on_a_gpu_is_that_of_the_host(to_gpu, half):
+    _, up, down = to_gpu
+    rng = np.random.default_rng(4)
+    offsets, cells = (
+        np.arange(0, 61 * 40, 40),
+        np.stack([TILTED] * 60) * rng.uniform(1, 2, (60, 1, 1)),
+    )
+    positions = np.concatenate([rng.normal(size=(40, 3)) @ cell for cell in cells])
+    search = NeighbourList(1.5, periodic=True, half=half)
+    found, host = (search(x, batch=offsets, box=cells) for x in (up(positions), positions))
+    assert np.array_equal(down(found.offsets), host.offsets)
+    rows = [
+        np.column_stack([down(each) for each in (of.pairs(), of.shifts)]).tolist()
+        for of in (found, host)
+    ]
+    assert {*map(tuple, rows[0])} == {*map(tuple, rows[1])}
+    assert np.allclose(np.sort(down(found.distances())), np.sort(host.distances()))
+    assert np.array_equal(down(search.count(up(positions), batch=offsets, box=cells)), host.counts)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("far", [1e3, 2.0**20, 1e9])
+def test_islands_and_extents_on_a_gpu_are_those_of_the_host(to_gpu, far):
+    _, up, down = to_gpu
+    rng = np.random.default_rng(3)
+    islands = [rng.random((500, 3)) * 4 + rng.uniform(-far, far, 3) for _ in range(6)]
+    filled = rng.random((3000, 3)) * (far, 9.0, 9.0)
+    for positions, edges in ((np.concatenate(islands), None), (filled, (far, 9.0, 9.0))):
+        if edges is not None and far > 2.0**20:
+            continue
+        search = NeighbourList(1.0, edges, edges is not None)
+        found, host = search(up(positions)), search(positions)
+        assert np.array_equal(down(found.counts), host.counts)
+        pairs = [{*map(tuple, pairs.tolist())} for pairs in (down(found.pairs()), host.pairs())]
+        assert pairs[0] == pairs[1]
+        for moved in (1e-3, 9.0):  # the packing serves, and does not
+            again = search(up(positions + moved * (np.arange(len(positions)) == 7)[:, None]))
+            assert len(again) == len(
+                search(positions + moved * (np.arange(len(positions)) == 7)[:, None])
+            )
 
 
 @pytest.mark.cuda

@@ -133,6 +133,23 @@ def test_vectors_and_distances_have_derivatives_in_the_box(kind):
     assert torch.autograd.gradcheck(lambda b: of(x.detach(), b), parts)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 3), (3, 3), (3,)])
+def test_vectors_and_distances_of_a_batch_have_derivatives(shape):
+    """In positions and in the box of all systems, or of each."""
+    x, search = drawn().detach().requires_grad_(), NeighbourList(1.0, periodic=True)
+    box = torch.diag(torch.tensor(EDGES, dtype=torch.float64)) + 0.1
+    box = (torch.stack((box, 1.1 * box)) if shape == (2, 3, 3) else box).requires_grad_()
+    box = box.detach().diagonal().clone().requires_grad_() if shape == (3,) else box
+
+    def energy(x, box):
+        found = search(x, batch=(0, 10, 18), box=box)
+        return (found.distances() ** 3).sum() + (found.vectors() ** 2)[:, :2].sum()
+
+    assert search(x, batch=(0, 10, 18), box=box).shifts.any()
+    assert torch.autograd.gradcheck(energy, (x, box))
+    assert torch.autograd.gradgradcheck(energy, (x, box))
+
+
 def test_the_gradient_in_the_box_is_the_virial():
     """Of a strain of positions and box, as potentials compute stress; a kept list has it too."""
     cell = torch.tensor(CELLS["tilted"][0], dtype=torch.float64)

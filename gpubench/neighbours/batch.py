@@ -1,0 +1,219 @@
+"""Searches of many systems at once: which particles are in which, and the cell of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.base.arguments import shown
+from gpubench.base.errors import UserError
+from gpubench.devices.base import Device
+from gpubench.devices.named import NamedKernel
+from gpubench.neighbours.arrays import Arrays
+from gpubench.neighbours.box import LARGEST_LENGTH, OPEN, SMALLEST_LENGTH, raise_unsound
+from gpubench.neighbours.cell import FLAT
+from gpubench.neighbours.options import Options
+from gpubench.neighbours.plan import PairKernels, ResultArrays
+from gpubench.primitives.scan import ExclusiveScan
+
+MOST_REACH = 1000  # cells that the cutoff may reach along an axis
+PAIRS_BLOCK = 128
+
+# The layout of `struct System` in kernels/batch_pairs.cu.
+SYSTEM_DTYPE = np.dtype(
+    [
+        *((name, np.float64, 9) for name in ("cell", "dual")),
+        ("reach", np.float64, 3),
+        ("span", np.float64),
+        *((name, np.int32) for name in ("first", "end")),
+    ]
+)
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Systems of particles, one after the other.
+
+    offsets: int64, (systems + 1,), where their particles begin. cells: float64, (systems, 3, 3); 0
+    along open axes.
+    """
+
+    offsets: Array
+    cells: Array
+
+    @classmethod
+    def of(cls, batch: Any, particles: int, box: Any, repeats: Sequence[bool]) -> Batch:
+        """Read what users pass; raise UserError for anything else."""
+        offsets = _offsets(_array("batch", batch), particles)
+        return cls(offsets, _cells(box, len(offsets) - 1, repeats))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Batch) and all(
+            map(np.array_equal, (self.offsets, self.cells), (other.offsets, other.cells))
+        )
+
+
+class BatchPlan(PairKernels):
+    """Buffers and kernels of a search in many systems, one thread per particle.
+
+    options: of which `half` and `sort` are used. Raises UserError for a cell whose vectors are
+    dependent, or that is too short for the cutoff.
+    """
+
+    def __init__(
+        self, device: Device, positions: Any, of: Batch, reach: float, options: Options
+    ) -> None:
+        super().__init__(device, positions, OPEN)
+        offsets, cells, n = of.offsets, of.cells, self.particles
+        self.status, self._blocks = device.status(3), device.blocks(n, PAIRS_BLOCK)
+        device.fill(self.status, 0)
+        kernel = partial(
+            NamedKernel, device, "batch_pairs.cu", **self.kernel.keywords, HALF=int(options.half),
+            TILE=1 if options.sort else 32,
+        )  # fmt: skip
+        self._place, self._note = kernel(name="place", WRITES=0), self.kernel("note_pairs")
+        self._count, self._write = (kernel(name="pairs", WRITES=writes) for writes in (0, 1))
+        self._scan = ExclusiveScan(device, n, sum_type="int64")
+        systems = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(offsets))
+        self._systems = {"systems": device.upload(systems), "cells": device.upload(cells)}
+        self._given = {
+            "systems": device.upload(_packed(offsets, cells, reach).view("uint8")),
+            "system_of": self._systems["systems"], "particles": n,
+            "placed": device.empty((n, 4), "float32"), "moves": device.empty((n, 3), "int32"),
+            "fractions": device.empty((n, 4), "float32"),
+        }  # fmt: skip
+        self._reach = np.float64(reach)
+
+    def rows(self, arrays: Arrays) -> ResultArrays:
+        """Allocate the arrays of a result whose size is known."""
+        n, copies = self.particles, {}
+        for name, of in self._systems.items():  # which pickling needs
+            copies[name] = arrays.empty(of.shape, of.dtype.name)
+            self._device.copy(of, copies[name])
+        return ResultArrays(arrays.empty(n, "int32"), arrays.empty(n + 1, "int64"), None, **copies)
+
+    def search(self, arrays: Arrays, positions: Any, rows: ResultArrays) -> int:
+        """List the pairs of all systems, and return their number; waits for it."""
+        self.count_only(positions, rows.counts)
+        self._scan.launch(rows.counts, rows.offsets)
+        self._note(
+            1, 32, offsets=rows.offsets, particles=self.particles, keeps_most=0, status=self.status
+        )
+        pairs = self.require_sound()
+        rows.neighbours = arrays.empty(pairs, "int32")
+        rows.shifts = arrays.empty((pairs, 3), "int32")
+        self._pairs(self._write, positions, rows)
+        return pairs
+
+    def count_only(self, positions: Any, counts: Any) -> None:
+        """Count the pairs of each particle."""
+        self._place.launch_from(
+            self._blocks, PAIRS_BLOCK, self._given | {"given": positions, "status": self.status}
+        )
+        self._pairs(self._count, positions, ResultArrays(counts, self._given["moves"], counts))
+
+    def _pairs(self, kernel: NamedKernel, positions: Any, rows: ResultArrays) -> None:
+        kernel(
+            self._blocks, PAIRS_BLOCK, **self._given, given=positions, reach=self._reach,
+            counts=rows.counts, offsets=rows.offsets, neighbours=rows.neighbours,
+            shifts=rows.neighbours if rows.shifts is None else rows.shifts,
+        )  # fmt: skip
+
+    def require_sound(self) -> int:
+        """Wait, and return the number of pairs; raise UserError for a position not finite."""
+        not_finite, _, pairs = self._device.download(self.status).tolist()
+        if not_finite:
+            self._device.fill(self.status, 0)
+        raise_unsound(not_finite, 0, "2^29")
+        return int(pairs)
+
+
+def _array(name: str, value: Any) -> Array:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise UserError(f"{name} takes an array of numbers, not {shown(value)}") from None
+
+
+def _offsets(given: Array, particles: int) -> Array:
+    """Return where the particles of each system begin, and their number: int64, (systems + 1,).
+
+    given: these offsets; or the system of each particle, ascending, each of at least one. They
+    differ in their last number. Raises UserError for anything else.
+    """
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        of = "offsets, or the system of each particle: whole numbers"
+        raise UserError(f"batch takes {of}, not {shown(given)}")
+    given = given.astype(np.int64)
+    if len(falls := np.flatnonzero(np.diff(given) < 0)):
+        raise UserError(
+            "batch takes systems one after the other: sort the particles by system, as number"
+            f" {falls[0] + 1} is less than the one before"
+        )
+    if len(given) and given[0] == 0 and given[-1] == particles:
+        return given
+    if len(given) != particles:
+        raise UserError(
+            f"batch takes offsets from 0 to {particles:,}, or {particles:,} systems, one for each"
+            f" particle, not {len(given):,} numbers to {given[-1] if len(given) else 'none'}"
+        )
+    steps = np.diff(given, prepend=-1)
+    if (steps > 1).any():
+        skipped = int(given[steps > 1][0]) - 1
+        raise UserError(
+            f"batch has no particle in system {skipped}: number systems from 0 without gaps, or"
+            " give offsets"
+        )
+    return np.append(np.flatnonzero(steps), particles)
+
+
+def _cells(box: Any, systems: int, repeats: Sequence[bool]) -> Array:
+    """Return the vectors of each system that repeat: float64, (systems, 3, 3); others are 0.
+
+    box: a 3x3 matrix or three edges for all, one matrix each, or None. Raises UserError for
+    anything else.
+    """
+    given = np.zeros((3, 3)) if box is None else _array("box", box)
+    if box is None and any(repeats):
+        raise UserError("a periodic batch needs its cells: box=, a matrix for each system or all")
+    has_shape = given.shape in ((3,), (3, 3), (systems, 3, 3))
+    if not has_shape or given.dtype.kind not in "iuf" or not np.isfinite(given).all():
+        wanted = f"3 edges, a 3x3 matrix, or {systems:,} matrices, of finite numbers"
+        raise UserError(f"box of a batch takes {wanted}, not {shown(box)}")
+    given = given.astype(np.float64)
+    given = np.diag(given) if given.ndim == 1 else given
+    return np.where(np.array(repeats)[:, None], np.broadcast_to(given, (systems, 3, 3)), 0.0)
+
+
+def _packed(offsets: Array, cells: Array, reach: float) -> Array:
+    """Return the systems as an array of SYSTEM_DTYPE."""
+    scale = np.abs(cells).max(axis=(1, 2), initial=np.finfo(float).tiny)
+    if not SMALLEST_LENGTH <= reach <= LARGEST_LENGTH or (scale > LARGEST_LENGTH).any():
+        raise UserError("cutoff and cells are too long or too short: take another unit")
+    lengths, scaled = np.linalg.norm(cells, axis=2), cells / scale[:, None, None]
+    rank = (np.linalg.svd(scaled, compute_uv=False) > FLAT).sum(axis=1)
+    if len(flat := np.flatnonzero(rank != (lengths > 0).sum(axis=1))):
+        raise UserError(
+            f"the vectors of the cell of system {flat[0]} along its periodic axes lie in a plane or"
+            " on a line (determinant 0): open an axis with periodic, or correct the vectors"
+        )
+    dual = np.linalg.pinv(scaled, rcond=FLAT / 2) / scale[:, None, None]
+    dual *= (lengths > 0)[:, None]  # 0 along open axes, but for rounding
+    packed = np.zeros(len(cells), SYSTEM_DTYPE)
+    packed["cell"], packed["dual"] = cells.reshape(-1, 9), dual.reshape(-1, 9)
+    packed["reach"] = reach * np.linalg.norm(dual, axis=1)
+    if len(short := np.flatnonzero((packed["reach"] > MOST_REACH).any(axis=1))):
+        raise UserError(
+            f"the cutoff and skin reach over {MOST_REACH:,} images of the cell of system"
+            f" {short[0]}: take a shorter cutoff, or reduce its vectors"
+        )
+    packed["span"] = (lengths * (packed["reach"] + 2)).sum(axis=1)
+    packed["first"], packed["end"] = offsets[:-1], offsets[1:]
+    return packed
