@@ -30,7 +30,7 @@ def systems() -> list[Case]:
         "turned": TILTED @ _turn(),
         "strongly tilted": [[6, 0, 0], [13, 5, 0], [-20, 11, 5]],
         "flat": np.diag([14.0, 14.0, 1.0]),
-        "a needle": [[1, 0, 0], [0.3, 1, 0], [4, 5, 40]],
+        "a needle": np.array([[1.0, 0.0, 0.0], [0.3, 1.0, 0.0], [4.0, 5.0, 40.0]]),
     }
     cutoffs = {"below a third of it": 1.4, "above half of it": 3.3, "above all of it": 8.0}
     few = {f"{n} particles": n for n in (0, 1, 2, 31, 32, 33, 255, 256, 257)}
