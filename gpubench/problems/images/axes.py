@@ -13,12 +13,12 @@ from gpubench.problems.particles.axes import Particles
 
 @dataclass(frozen=True)
 class Systems(Recipe):
-    """Uniform particles in cells of one shape, one particle per unit of volume.
+    """Uniform particles, one per unit of volume, in cells of one shape with equal edges.
 
-    lattice: "cubic"; "slab", cubic with an open third axis; or the three angles of a rhombohedral
-        or triclinic cell with equal edges, in degrees: between b and c, a and c, a and b.
-    particles: in each of the systems. per_particle: the neighbours of a particle, on average and
-        away from open sides, by which the cutoff is chosen; it may exceed the cell.
+    lattice: "cubic"; "slab", whose third axis is open; or the angles of a triclinic cell in
+        degrees, between b and c, a and c, a and b.
+    particles: of each system. per_particle: the neighbours of a particle far from open sides, by
+        which the cutoff is set.
     """
 
     kind, size_axis, named_by = "systems", "particles", "lattice"
@@ -35,9 +35,7 @@ class Systems(Recipe):
         {"type": "number", "exclusiveMinimum": 0, "maximum": 2**20},
     )
     systems: int = axis(
-        Words("Systems", "systems in a batch", "{} systems", "number", place=2),
-        whole(1, 2**20),
-        1,
+        Words("Systems", "systems in a batch", "{} systems", "number", place=2), whole(1, 2**20), 1
     )
 
     def __post_init__(self) -> None:
@@ -49,26 +47,18 @@ class Systems(Recipe):
         return math.cbrt(self.per_particle * 3 / (4 * math.pi))
 
     @property
-    def periodic(self) -> tuple[bool, bool, bool]:
-        """Which axes are periodic."""
-        return True, True, self.lattice != "slab"
-
-    @property
     def vectors(self) -> tuple[tuple[float, float, float], ...]:
         """The vectors of a cell, whose volume is the number of its particles."""
         angles = self.lattice.split("-") if "-" in self.lattice else ("90",) * 3
-        (cos_a, cos_b, cos_c), sin_c = (
-            [math.cos(math.radians(float(angle))) if angle != "90" else 0.0 for angle in angles],
-            math.sin(math.radians(float(angles[2]))),
-        )
-        x, y = cos_b, (cos_a - cos_b * cos_c) / sin_c if sin_c else math.inf
-        if not (height2 := 1 - x * x - y * y) > 1e-6:
+        radians = [math.radians(int(angle)) for angle in angles]
+        x, y, z = (math.cos(angle) if angle != math.pi / 2 else 0.0 for angle in radians)
+        across = math.sin(radians[2])
+        along = (x - y * z) / (across or math.nan)
+        if not (rest := 1 - y * y - along * along) > 1e-6:
             raise UserError(f"no cell has the angles {self.lattice}: give others, as 60-70-80")
-        height = math.sqrt(height2)
-        edge = math.cbrt(self.particles / (sin_c * height))
-        return (edge, 0.0, 0.0), (edge * cos_c, edge * sin_c, 0.0), (
-            edge * x, edge * y, edge * height,
-        )  # fmt: skip
+        up = math.sqrt(rest)
+        a = math.cbrt(self.particles / (across * up))
+        return (a, 0.0, 0.0), (a * z, a * across, 0.0), (a * y, a * along, a * up)
 
     @property
     def neighbours(self) -> int:
@@ -77,14 +67,16 @@ class Systems(Recipe):
 
     @property
     def title(self) -> str:
-        """A title with the cell, the sizes and the number of systems."""
+        """A title with the sizes, the number of systems and the cell."""
         several = f"{self.systems:,} systems of " if self.systems > 1 else ""
-        sizes = f"{self.particles:,} particles, {self.per_particle:g} neighbours"
-        return f"{several}{sizes}, {self.lattice}"
+        return (
+            f"{several}{self.particles:,} particles, {self.per_particle:g} neighbours,"
+            f" {self.lattice}"
+        )
 
     @property
     def host_bytes(self) -> int:
-        """The bytes of positions and images, and of a list that is being checked."""
+        """The bytes of positions and images, and of a list that is checked."""
         return self.particles * self.systems * 500 + self.neighbours * 60
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,8 +17,8 @@ class Images:
     """Neighbours strictly nearer than the cutoff, each pair from both sides, with their images.
 
     offsets: int64, shape (particles + 1,), the start of each particle's row.
-    neighbours: int32, shape (pairs,), numbered over all systems, in any order within a row; a
-        particle's own images are its neighbours, but not the particle itself.
+    neighbours: int32, shape (pairs,), numbered over all systems, in any order within a row. A
+        particle is no neighbour of itself, but its images are.
     shifts: int32, shape (pairs, 3): positions[j] - positions[i] + shifts @ vectors is the vector
         from i to j.
     """
@@ -30,30 +29,14 @@ class Images:
 
 
 class ImageSearch(Algorithm):
-    """A search for neighbours and images, from an array of positions to a list of the library.
-
-    `load` keeps positions and cells where the library expects them. `answer` converts its list.
-    """
+    """A search for neighbours and images, whose `answer` is `Images`."""
 
     family: ClassVar[str] = "image-search"
 
     def __init__(
-        self,
-        device: Device,
-        particles: int,
-        systems: int,
-        form: str,
-        parameters: Mapping[str, int],
-    ) -> None:
+        self, device: Device, particles: int, systems: int, periodic: tuple[bool, bool, bool],
+        form: str, parameters: Mapping[str, int],
+    ) -> None:  # fmt: skip
         super().__init__(device, form, parameters)
-        self.particles, self.systems = particles, systems
+        self.particles, self.systems, self.periodic = particles, systems, periodic
         self.prepare()
-
-    @property
-    @abstractmethod
-    def answer(self) -> Images:
-        """The list of the last launch."""
-
-    def traffic_bytes(self) -> int | None:
-        """Return None: the library determines the traffic."""
-        return None
