@@ -43,16 +43,18 @@ class NeighbourListImages(LibraryImages):
         self._require_one()
 
     def _require_one(self) -> None:
-        """Raise NotSupported for a batch, which needs `search` to pass it on."""
+        """Raise NotSupported for a batch; without this, `NeighbourList` is given its batches."""
         if self.systems != 1:
             raise NotSupported("NeighbourList searches one system")
 
     def begin(self) -> None:
-        inputs = self.inputs
-        self._search = self._library.NeighbourList(inputs.cutoff, inputs.vectors[0], self.periodic)
+        inputs, is_one = self.inputs, self.systems == 1
+        box = inputs.vectors[0] if is_one else None
+        self._search = self._library.NeighbourList(inputs.cutoff, box, self.periodic)
+        self._batch = {} if is_one else {"batch": inputs.offsets, "box": inputs.vectors}
 
     def search(self) -> tuple[Any, ...]:
-        found = self._search(self.points)
+        found = self._search(self.points, **self._batch)
         return found.offsets, found.neighbours, found.shifts
 
     def rows(self, *found: Any) -> Images:

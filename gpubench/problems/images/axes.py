@@ -35,7 +35,9 @@ class Systems(Recipe):
         {"type": "number", "exclusiveMinimum": 0, "maximum": 2**20},
     )
     systems: int = axis(
-        Words("Systems", "systems in a batch", "{} systems", "number", place=2), whole(1, 2**20), 1
+        Words("Systems", "systems in a batch", "batches of {}", "number", place=2),
+        whole(1, 2**20),
+        1,
     )
 
     def __post_init__(self) -> None:
