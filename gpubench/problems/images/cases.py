@@ -31,7 +31,7 @@ def systems() -> list[Case]:
         "strongly tilted": np.array([[6, 0, 0], [13, 5, 0], [-20, 11, 5]]),
         "flat": np.diag([14.0, 14.0, 1.0]),
         "a needle": np.array([[1.0, 0.0, 0.0], [0.3, 1.0, 0.0], [4.0, 5.0, 40.0]]),
-        **{f"random cell {k}": TILTED + np.random.default_rng(k).random((3, 3)) for k in range(8)},
+        **{f"random cell {k}": TILTED + np.random.default_rng(k).random((3, 3)) for k in range(20)},
     }
     rng, make = np.random.default_rng(4), partial(partial, make_systems)
     own = np.multiply.outer((0.3, 1.0, 0.5, 0.7, 0.2, 0.9), TILTED)
