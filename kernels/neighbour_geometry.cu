@@ -76,17 +76,22 @@ __device__ __forceinline__ double nearest(double difference, GLOBAL const Box *b
     return difference - rint(difference / box->size[axis]) * box->size[axis];
 }
 
-/* Set `status` if a particle has moved further than sqrt(reach2). One thread per particle. */
+/* Set `status` if a particle has moved further than sqrt(reach2), beside the change of the box: a matrix by rows, and
+   the corner, which stays. One thread per particle. */
 __global__ void has_moved(GLOBAL const REAL *__restrict__ before, GLOBAL const REAL *__restrict__ now,
-                          GLOBAL const Box *__restrict__ box, int particles, double reach2,
-                          GLOBAL int64 *__restrict__ status)
+                          GLOBAL const Box *__restrict__ box, GLOBAL const double *__restrict__ change, int particles,
+                          double reach2, GLOBAL int64 *__restrict__ status)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= particles)
         return;
     double sum = 0.0;
+    GLOBAL const REAL *old = before + (size_t)i * STRIDE;
     for (int axis = 0; axis < 3; ++axis) {
-        double d = nearest((double)now[(size_t)i * STRIDE + axis] - before[(size_t)i * STRIDE + axis], box, axis);
+        double d = (double)now[(size_t)i * STRIDE + axis] - change[9 + axis];
+        for (int from = 0; from < 3; ++from)
+            d -= ((double)old[from] - change[9 + from]) * change[3 * from + axis];
+        d = nearest(d, box, axis);
         sum += d * d;
     }
     if (!(sum <= reach2))

@@ -19,9 +19,12 @@ from gpubench.base import paths, user_cache
 from gpubench.base.errors import DeviceUnavailable, NotSupported
 from gpubench.cli import app
 from gpubench.devices import Device, open_device
+from gpubench.devices.opencl import OpenCLDevice
 from gpubench.evidence.files import load_results
 from gpubench.evidence.frame import frame
 from gpubench.evidence.results import Results
+from gpubench.measure import environment as describing
+from gpubench.measure import sampling
 from gpubench.measure.environment import environment
 
 pytest_plugins = ["pytester"]
@@ -40,7 +43,10 @@ COLLECTED = pytest.StashKey[list[pytest.Item]]()  # before any choice by name or
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drop forms that no device of a kind can run, and choose what the second runtime runs."""
+    """Drop forms that no device of a kind can run, and choose what the second runtime runs.
+
+    There all tests are long, and thorough those that are long on the first runtime too.
+    """
     items[:] = [
         item
         for item in items
@@ -49,6 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     for item in items:
         if is_of_second(item):
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.thorough)
             item.add_marker(pytest.mark.long)
     config.stash[COLLECTED] = [*items]
 
@@ -124,6 +132,22 @@ def forgetful() -> Iterator[None]:
     """Remember nothing of what tests put in the place of the package's own parts."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_cache() -> Iterator[None]:
+    """Give a CPU a small cache: each cold sample overwrites twice as much, which takes longest."""
+    opened = OpenCLDevice.__init__
+
+    def open_with_less(device: OpenCLDevice, found: Any) -> None:
+        opened(device, found)
+        device.cache_bytes = 1 << 16
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(OpenCLDevice, "__init__", open_with_less)
+        monkeypatch.setattr(sampling, "MIN_SCRATCH_BYTES", 1 << 16)
+        monkeypatch.setattr(describing, "REPEATS", 1)
         yield
 
 

@@ -23,6 +23,7 @@ from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.plan import Plan
+from gpubench.neighbours.rows import kernel
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.neighbours.contract import HostSearch
 from gpubench.workloads.sph import SPH
@@ -171,6 +172,11 @@ def make_neighbour_lists(device: Recorder) -> None:
             "write_image_shifts",
         ):  # fmt: skip
             plan.kernel(name)
+    names = ("write_keys", "read_keys", "rank_images", "write_matrix", "pack_pairs")
+    for name, has_images in itertools.product(names, (False, True)):
+        kernel(device, name, has_images)
+    for has_images, limits, real in itertools.product((False, True), range(4), ("float", "double")):
+        kernel(device, "keep_pairs", has_images, limits, real)
 
 
 def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,15 @@ def number(name: str, value: Any, positive: bool = False) -> float:
         least = "above 0" if positive else "of at least 0"
         raise UserError(f"{name} takes a number {least}, not {shown(value)}")
     return found
+
+
+def whole(name: str, value: Any, least: int, most: float = math.inf) -> int:
+    """Return a whole number from `least` to `most`; raise UserError for anything else."""
+    with suppress(TypeError):
+        if not isinstance(value, bool) and least <= (found := operator.index(value)) <= most:
+            return found
+    limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+    raise UserError(f"{name} takes a whole number {limits}, not {shown(value)}")
 
 
 def path_of(name: str, value: Any) -> Path:

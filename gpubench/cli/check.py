@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.messages import say
 from gpubench.base.numbers import read_number
 from gpubench.cli import require
-from gpubench.cli.options import DeviceOption, From, JsonOption, PeriodicOption
+from gpubench.cli.options import CellOption, DeviceOption, From, JsonOption, PeriodicOption
 from gpubench.cli.output import print_json, print_table
 from gpubench.cli.values import arg, opt
 
@@ -33,30 +34,32 @@ class OwnParticles:
         opt("FILE.npy", "Check on your own particles: an array of shape (particles, 3)."),
     ] = None
     box: Annotated[str | None, opt("X,Y,Z", "Edges of the box of --positions.")] = None
+    cell: CellOption = None
     low: Annotated[str, opt("X,Y,Z", "Lower corner of the box.")] = "0,0,0"
     cell_size: Annotated[float | None, opt("S", "Shortest edge of a cell: the cutoff.")] = None
     periodic: PeriodicOption = ""
 
     @property
     def are_given(self) -> bool:
-        """Whether --positions, --box or --cell-size was given."""
-        return (self.positions, self.box, self.cell_size) != (None, None, None)
+        """Whether --positions, --box, --cell or --cell-size was given."""
+        given = (self.positions, self.box, self.cell, self.cell_size)
+        return any(each is not None for each in given)
 
     def read(self) -> ParticleSet | None:
         """Return the particles; None if no option is given; raise UserError if one is missing."""
         if self.positions is None:
             if self.are_given:
                 raise UserError(
-                    "--box and --cell-size describe particles: add --positions FILE.npy"
+                    "--box, --cell and --cell-size describe particles: add --positions FILE.npy"
                 )
             return None
         from gpubench.core.grid import Grid
         from gpubench.problems.particles.positions import read_particles
 
-        if self.box is None or self.cell_size is None:
+        edges = box_in(self.box, self.cell)
+        if edges is None or self.cell_size is None:
             raise UserError("--positions needs --box X,Y,Z and --cell-size S")
-        axes = axes_in(self.periodic)
-        low, edges = triple("--low", self.low), triple("--box", self.box)
+        axes, low = axes_in(self.periodic), triple("--low", self.low)
         return read_particles(self.positions, Grid.in_box(low, edges, self.cell_size, axes))
 
 
@@ -215,6 +218,41 @@ def triple(option: str, text: str) -> tuple[float, float, float]:
     except ValueError:
         raise UserError(f"{option} takes three numbers such as 10,10,10, not {text!r}") from None
     return x, y, z
+
+
+def edges_in(cell: str) -> tuple[float, float, float]:
+    """Read the edges of an orthogonal cell; raise UserError for others, which no study has.
+
+    cell: nine numbers, the rows of a matrix, or six, lengths and angles in degrees.
+    """
+    import numpy as np  # slow to import
+
+    from gpubench.core.grid import edges_of
+
+    numbers: list[float] = []
+    with suppress(ValueError):
+        numbers = [read_number(part) for part in cell.split(",")]
+    if len(numbers) not in (6, 9):
+        wanted = "nine numbers, the rows of a matrix, or six, lengths and angles"
+        raise UserError(f"--cell takes {wanted}, not {cell!r}")
+    matrix = np.diag(numbers[:3]) if numbers[3:] == [90] * 3 else np.resize(numbers, (3, 3))
+    if (edges := edges_of(matrix)) is None:
+        raise UserError(
+            "--cell takes orthogonal cells, which alone are measured: NeighbourList searches tilted"
+            " ones, among images of the particles"
+        )
+    if not min(edges) > 0:
+        raise UserError(f"--cell takes edges above 0, not {cell!r}")
+    return edges
+
+
+def box_in(box: str | None, cell: str | None) -> tuple[float, float, float] | None:
+    """Read the edges of --box or --cell, of which one may be given; None if neither is."""
+    if box is not None and cell is not None:
+        raise UserError("--box and --cell say the same: give one of them")
+    if cell is not None:
+        return edges_in(cell)
+    return None if box is None else triple("--box", box)
 
 
 def axes_in(text: str) -> tuple[bool, bool, bool]:

@@ -14,8 +14,8 @@ import typer
 
 from gpubench.base.errors import UserError
 from gpubench.cli import require
-from gpubench.cli.check import axes_in
-from gpubench.cli.options import From, JsonOption, PeriodicOption, words_of
+from gpubench.cli.check import axes_in, edges_in
+from gpubench.cli.options import CellOption, From, JsonOption, PeriodicOption, words_of
 from gpubench.cli.output import print_json
 from gpubench.cli.values import opt
 
@@ -64,6 +64,7 @@ class Asked:
         opt("D", "In place of --per-cell, with --cutoff: particles per unit of volume."),
     ] = None
     cutoff: Annotated[float | None, opt("S", "See --density.")] = None
+    cell: CellOption = None
     neighbours: Annotated[
         float | None,
         opt("K", "In place of --per-cell: neighbours of a particle on average, if uniform."),
@@ -78,11 +79,17 @@ class Asked:
         from gpubench.choose.question import SORT, Question, SortQuestion
 
         if self.keys is not None or self.task == SORT:
-            if self.keys is None or self.task not in (None, SORT) or self.particles is not None:
+            has_particles = (self.particles, self.cell) != (None, None)
+            if self.keys is None or self.task not in (None, SORT) or has_particles:
                 raise UserError("sorting takes --task sort and --keys N, and no particles")
             return SortQuestion(self.keys, self.value_bytes, self.key_type, called_from)
+        density = self.density
+        if self.cell is not None and self.particles is not None:
+            if density is not None:
+                raise UserError("--cell and --density say the same: give one of them")
+            density = self.particles / math.prod(edges_in(self.cell))
         per_cell = _occupancy(
-            self.per_cell, self.density, self.cutoff, self.neighbours, self.distribution
+            self.per_cell, density, self.cutoff, self.neighbours, self.distribution
         )
         if self.particles is None or per_cell is None:
             raise UserError("choose needs --particles N and --per-cell P, or --validate")
@@ -108,7 +115,7 @@ def _occupancy(
     density, cutoff and neighbours is not positive.
     """
     if (density is None) != (cutoff is None):
-        raise UserError("--density and --cutoff belong together: give both")
+        raise UserError("--density and --cutoff belong together (or --cell, --cutoff): give both")
     ways = {"--per-cell": per_cell, "--density": density, "--neighbours": neighbours}
     given = {name: value for name, value in ways.items() if value is not None}
     if len(given) > 1:

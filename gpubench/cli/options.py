@@ -58,6 +58,10 @@ ResultsArgument = Annotated[
     ),
 ]
 AgainOption = Annotated[float, opt("M", "Spend up to M minutes on inconclusive measurements.")]
+CellOption = Annotated[
+    str | None,
+    opt("CELL", "An orthogonal cell: 9 numbers, vectors one by one, or 6, lengths and angles."),
+]
 PeriodicOption = Annotated[
     str, opt("AXES", "Axes along which the box repeats: some of xyz, or none.")
 ]

@@ -9,8 +9,8 @@ import typer
 
 from gpubench.base.messages import say
 from gpubench.cli import require
-from gpubench.cli.check import axes_in, triple
-from gpubench.cli.options import RESULTS, DeviceOption
+from gpubench.cli.check import axes_in, box_in, triple
+from gpubench.cli.options import RESULTS, CellOption, DeviceOption
 from gpubench.cli.values import arg, opt
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def tune(
             " the smallest box around the particles.",
         ),
     ] = None,
+    cell: CellOption = None,
     low: Annotated[
         str | None,
         opt(
@@ -69,7 +70,7 @@ def tune(
     found = tuned(
         positions,
         cutoff,
-        None if box is None else triple("--box", box),
+        box_in(box, cell),
         None if periodic is None else axes_in(periodic),
         low=None if low is None else triple("--low", low),
         task=task,

@@ -7,13 +7,14 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache, partial, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.arguments import shown, without_gradient
 from gpubench.base.errors import OutOfMemory, UserError
 from gpubench.core.memory import allowed_bytes
 from gpubench.devices.base import Device
@@ -87,6 +88,50 @@ class Arrays(ABC):
     def give(self, array: Any) -> Any:
         """Return a result as the user's kind of array; on the host, wait until it is complete."""
 
+    def numbers(self, name: str, value: Any) -> Any:
+        """Return a user's few numbers on the host; those of a tensor, which may have a gradient."""
+        if "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
+            if self.given is not sys.modules["torch"].Tensor:
+                without_gradient(name, value)
+            return value.detach().cpu().numpy()
+        return value.get() if hasattr(value, "__cuda_array_interface__") else value
+
+    def joined(self, name: str, first: Any, positions: Any) -> Any:
+        """Return other points, and then the positions, as one array of the user's kind.
+
+        Raises UserError if they do not go together. Of tensors, gradients go to both.
+        """
+        if not hasattr(first, "dtype") or arrays_of(first) is not self:
+            raise UserError(f"{name} take the kind of array, and the device, of the positions")
+        given, taken = (first, positions), self.take(positions)
+        if (first.dtype, *first.shape[1:]) != (positions.dtype, *positions.shape[1:]):
+            raise UserError(
+                f"{name} take the type and columns of the positions, {taken.dtype} and"
+                f" {taken.shape[1]}, not {first.dtype} and the shape {tuple(first.shape)}"
+            )
+        if self.given.__module__.startswith("torch"):
+            return sys.modules["torch"].cat(given)
+        return self.library.concatenate([self.take(each).owner for each in given])
+
+    def each(self, name: str, value: Any, particles: int, dtype: str) -> Any:
+        """Return a user's numbers, one of each particle, as a kernel argument of this type."""
+        without_gradient(name, value)
+        with suppress(TypeError, ValueError, RuntimeError):
+            array, kinds = self.array(value), ("int", "uint") + ("float",) * (dtype[0] == "f")
+            kind = str(array.dtype).removeprefix("torch.")
+            if tuple(array.shape) == (particles,) and (kind.startswith(kinds) or not particles):
+                return self.view(self.array(array, dtype))
+        what = "a whole number" if dtype[0] == "i" else "a number"
+        raise UserError(f"{name} take {what} for each of {particles} particles, not {shown(value)}")
+
+    @abstractmethod
+    def array(self, value: Any, dtype: str | None = None) -> Any:
+        """Return anything that `library` takes as its contiguous array, of this type."""
+
+    @abstractmethod
+    def sorted(self, array: Any) -> Any:
+        """Sort an array by `library`, and return it, or another."""
+
     @abstractmethod
     def on_stream(self) -> AbstractContextManager[Any]:
         """Return a context in which launches go to the user's current stream."""
@@ -134,6 +179,15 @@ class HostArrays(Arrays):
             self.device.complete(array, host)
         return host if self._torch is None else self._torch.from_numpy(host)
 
+    def array(self, value: Any, dtype: str | None = None) -> Any:
+        return np.ascontiguousarray(value, dtype)
+
+    def sorted(self, array: Any) -> Any:
+        if (host := array.owner).size:
+            self.device.complete(array, host)
+            host.sort()
+        return self.view(host)
+
     @contextmanager
     def on_stream(self) -> Iterator[None]:
         """Return a context that waits on exit for everything queued in it.
@@ -180,6 +234,11 @@ class CudaArrays(Arrays):
             for at, shape, dtype in layout.places
         ]
 
+    def sorted(self, array: BorrowedArray) -> BorrowedArray:
+        found = self.library.sort(self.give(array))
+        view: BorrowedArray = self.view(getattr(found, "values", found))  # of PyTorch, a tuple
+        return view
+
     def on_stream(self) -> AbstractContextManager[Any]:
         return NOTHING if self.device.is_current else self.device.made_current()
 
@@ -205,6 +264,9 @@ class CuPyArrays(CudaArrays):
         if not checked(array).flags.c_contiguous:
             array = cupy.ascontiguousarray(array)
         return self.view(array)
+
+    def array(self, value: Any, dtype: str | None = None) -> Any:
+        return self.library.ascontiguousarray(self.library.asarray(value), dtype)
 
     def view(self, array: Any) -> BorrowedArray:
         return BorrowedArray(array.data.ptr, array.shape, array.dtype, array)
@@ -235,6 +297,11 @@ class TorchArrays(CudaArrays):
     def take(self, positions: Any) -> BorrowedArray:
         view: BorrowedArray = checked(self.view(dense(positions).contiguous()))
         return view
+
+    def array(self, value: Any, dtype: str | None = None) -> Any:
+        of_torch = None if dtype is None else self._torch_types[np.dtype(dtype)]
+        device = self._like.device
+        return self.library.as_tensor(value, dtype=of_torch, device=device).contiguous()
 
     def view(self, array: Any) -> BorrowedArray:
         dtype = self._types.get(array.dtype, array.dtype)

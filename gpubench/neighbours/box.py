@@ -189,17 +189,27 @@ def measured(
     return SearchBox((a, b, c), (x, y, z), known.periodic)
 
 
+class Unsound(UserError):
+    """A position that cannot be searched. particle: its row. why: the rest of the message."""
+
+    def __init__(self, particle: int, why: str, name: str = "position") -> None:
+        super().__init__(f"{name} {particle} {why}")
+        self.particle, self.why = particle, why
+
+    def of_queries(self, many: int) -> Unsound:
+        """Return the error of a search of this many queries, followed by particles."""
+        is_query = self.particle < many
+        name, before = ("query", 0) if is_query else ("position", many)
+        return Unsound(self.particle - before, self.why, name)
+
+
 def raise_unsound(not_finite: int, outside: int, most: str = "2^30") -> None:
-    """Raise UserError for the status of a search. most: edges from the box to a position."""
+    """Raise Unsound for the status of a search. most: edges from the box to a position."""
     if not_finite:
-        raise UserError(
-            f"position {not_finite - 1} is not finite, or is over {most} edges of the box away"
-            " along an axis that repeats"
-        )
+        far = f"is over {most} edges of the box away along an axis that repeats"
+        raise Unsound(not_finite - 1, f"is not finite, or {far}")
     if outside:
-        raise UserError(
-            f"position {outside - 1} is outside the box along an axis that does not repeat"
-        )
+        raise Unsound(outside - 1, "is outside the box along an axis that does not repeat")
 
 
 def three(name: str, value: Any, kind: type, wanted: str) -> Any:

@@ -134,6 +134,30 @@ def step_of(region: SearchBox) -> float:
     return 2.0 ** math.ceil(math.log2(max(region.size) / (STEPS - 1)))
 
 
+def deformed(
+    before: SearchBox | Cell | None, after: SearchBox | Cell | None
+) -> tuple[NDArray[np.float64], float]:
+    """Return the matrix that turns the vectors of a space into those of another.
+
+    And how many times as far at most two points are apart before, of one distance after: infinite
+    if the two do not correspond. Directions across all vectors stay as they are.
+    """
+    (old, axes), (new, others) = map(_repeating, (before, after))
+    if type(before) is not type(after) or axes != others:
+        return np.eye(3), math.inf
+    change: NDArray[np.float64] = np.eye(3) + np.linalg.pinv(old) @ (new - old)
+    least = float(np.linalg.svd(change, compute_uv=False).min())
+    return change, 1 / least if least > FLAT else math.inf
+
+
+def _repeating(space: SearchBox | Cell | None) -> tuple[NDArray[np.float64], list[int]]:
+    """Return the vectors along which a space repeats, and their axes."""
+    if isinstance(space, Cell):
+        return np.array(space.vectors)[space.repeats], space.repeats
+    axes = [axis for axis in range(3) if space is not None and space.periodic[axis]]
+    return np.diag(space.size if space is not None else np.zeros(3))[axes], axes
+
+
 def space_of(box: Any, low: Any, periodic: Any, reach: float) -> SearchBox | Cell | None:
     """Return what a user describes: an orthogonal box, another cell, or None for open space.
 

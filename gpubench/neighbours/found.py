@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from gpubench.base.arguments import whole
 from gpubench.base.errors import UserError
 from gpubench.base.fixed import Fixed
 from gpubench.neighbours.arrays import Arrays, arrays_of, uncompiled
 from gpubench.neighbours.box import SearchBox
-from gpubench.neighbours.cell import Cell
+from gpubench.neighbours.cell import Cell, deformed
 from gpubench.neighbours.plan import BLOCK, PairKernels, ResultArrays
+from gpubench.neighbours.rows import Limits, keep_pairs, kernel
 
 
 class Found(Fixed):
     """Neighbours of n particles, in compressed sparse rows (CSR).
 
-    The neighbours of row r are `neighbours[offsets[r]:offsets[r + 1]]`, in no particular order.
-    Row r is particle r. With `order="cells"`, rows follow cell order: row r is particle `ids[r]`,
-    and `neighbours` contains row numbers instead of particle numbers.
+    The neighbours of row r are `neighbours[offsets[r]:offsets[r + 1]]`, in no particular order, or
+    ascending with `sort=True`. Row r is particle r. With `order="cells"`, rows follow cell order:
+    row r is particle `ids[r]`, and `neighbours` contains row numbers instead of particle numbers.
 
     Later searches do not change these arrays. Vectors and distances are computed on request, from
     the array of positions that was searched: do not modify it in place before requesting them. If
-    it is a tensor that requires a gradient, vectors and distances are differentiable.
+    it is a tensor that requires a gradient, vectors and distances are differentiable, twice too; so
+    they are in a box that was given in the call.
 
     Copying and pickling wait for the device and raise the same errors as `check`.
     """
@@ -33,6 +37,9 @@ class Found(Fixed):
     _rows: ResultArrays
     _positions: Any
     _source: Any
+    _box: Any
+    _kernels: PairKernels
+    _first: int
     _pairs: int | None
     _given: dict[str, Any]
 
@@ -44,11 +51,18 @@ class Found(Fixed):
         positions: Any,
         pairs: int | None,
         given: Any,
+        box: Any = None,
+        kernels: PairKernels | None = None,
+        first: int = 0,
     ) -> None:
-        # positions: as a kernel argument. given: the user's own array of positions.
+        # positions: as a kernel argument. given, box: the user's own array of positions, and the
+        # box of the call. kernels: those of this box, if it is not that of the search. first: the
+        # number of queries, which precede the particles.
         vars(self).update(
             _arrays=arrays, _plan=plan, _rows=rows, _positions=positions, _source=given,
             _pairs=pairs, _given=rows.given if arrays.gives_once else {},
+            _box=box if getattr(box, "requires_grad", False) else None,
+            _kernels=plan if kernels is None else kernels, _first=first,
         )  # fmt: skip
 
     def __reduce__(self) -> Any:
@@ -56,8 +70,10 @@ class Found(Fixed):
         names = ("counts", "offsets", "neighbours", "ids", "images", "moves")
         is_own = isinstance(self._source, self._arrays.given)
         given = self._source if is_own else self._positions.owner
-        rows = {name: self._give(name) for name in names}
-        return restored, (given, self._plan.box, self._plan.cell, rows)
+        arrays = {name: getattr(self._rows, name) for name in names}
+        rows = {n: None if each is None else self._arrays.give(each) for n, each in arrays.items()}
+        kernels = self._kernels
+        return restored, (given, kernels.box, kernels.cell, rows, self._box, self._first)
 
     def __repr__(self) -> str:
         rows = self._rows.counts.shape[0]
@@ -97,7 +113,9 @@ class Found(Fixed):
     def _give(self, name: str) -> Any:
         if name not in self._given:
             array = getattr(self._rows, name)
-            self._given[name] = None if array is None else self._arrays.give(array)
+            given: Any = None if array is None else self._arrays.give(array)
+            is_of_queries = self._first and name == "neighbours"
+            self._given[name] = given - self._first if is_of_queries else given
         return self._given[name]
 
     @uncompiled
@@ -109,9 +127,36 @@ class Found(Fixed):
                 self._pairs = min(int(last), int(self._rows.neighbours.shape[0]))
         return self._pairs
 
+    @uncompiled
+    def matrix(self, width: int | None = None, *, fill: int = -1) -> tuple[Any, Any]:
+        """Return the neighbours as a matrix, int32, shape (n, width), and the counts of its rows.
+
+        width: by default the longest row. fill: what follows the neighbours of a row, an int32.
+        Waits for the device. Raises UserError if a row is longer than the width, or if the list
+        found no room in its capacity.
+        """
+        fill = whole("fill", fill, -(2**31), 2**31 - 1)
+        width = None if width is None else whole("width", width, 0, 2**31 - 1)
+        arrays, rows, n = self._arrays, self._rows, self._rows.counts.shape[0]
+        with arrays.lock, arrays.on_stream():
+            total, room = int(arrays.device.download(rows.offsets)[-1]), rows.neighbours.shape[0]
+            if total > room:
+                raise no_room(total, room)
+            longest = int(self.counts.max()) if n else 0
+            if (width := longest if width is None else width) < longest:
+                raise UserError(f"a row has {longest} neighbours: matrix needs width={longest}")
+            out = arrays.empty((n, width), "int32")
+            kernel(arrays.device, "write_matrix")(
+                arrays.device.blocks(n * width, BLOCK), BLOCK, offsets=rows.offsets, rows=n,
+                neighbours=rows.neighbours, width=width, first=self._first, fill=fill, out=out,
+            )  # fmt: skip
+            return arrays.give(out), self.counts
+
     def pairs(self) -> Any:
-        """Return the two row numbers of each pair: int32, shape (pairs, 2)."""
-        return self._each("write_pairs", (2,), np.dtype(np.int32))
+        """Return the two row numbers of each pair, or query and particle: int32, (pairs, 2)."""
+        pairs = self._each("write_pairs", (2,), np.dtype(np.int32))
+        pairs[:, 1] -= self._first
+        return pairs
 
     @uncompiled
     def vectors(self) -> Any:
@@ -122,9 +167,10 @@ class Found(Fixed):
         vectors = self._each("write_geometry", (3,), self._positions.dtype)
         if (gradients := self._gradients()) is None:
             return vectors
-        pairs = self.pairs()
+        pairs = self._each("write_pairs", (2,), np.dtype(np.int32))
         particles = pairs if self.ids is None else self.ids[pairs]
-        return gradients.Vectors.apply(self._source, vectors, particles)
+        shifts = None if self._box is None else self.shifts
+        return gradients.Vectors.apply(self._source, self._box, vectors, particles, shifts)
 
     @uncompiled
     def distances(self) -> Any:
@@ -139,7 +185,7 @@ class Found(Fixed):
 
     def _gradients(self) -> Any:
         """Return the module with the autograd functions; None if no gradient is required."""
-        if not getattr(self._source, "requires_grad", False):
+        if self._box is None and not getattr(self._source, "requires_grad", False):
             return None  # the usual case
         from gpubench.neighbours import gradients  # needs PyTorch
 
@@ -156,7 +202,7 @@ class Found(Fixed):
             most = self._plan.require_sound()
         room = int(self._rows.neighbours.shape[0])
         if self._plan.capacity is not None and most > room:
-            raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
+            raise no_room(most, room)
         return self
 
     def rows_for(self, arrays: Arrays, particles: int, in_cells: bool) -> ResultArrays | None:
@@ -164,32 +210,52 @@ class Found(Fixed):
         is_alike = (self._plan.particles, self._rows.ids is not None) == (particles, in_cells)
         return self._rows if self._arrays.device is arrays.device and is_alike else None
 
-    def at(self, positions: Any, given: Any) -> Found:
-        """Return the same list with new positions. given: the user's own array of them."""
-        return Found(self._arrays, self._plan, self._rows, positions, self._pairs, given)
+    def selected(self, first: int | None, limits: Limits | None, skin: float) -> Found:
+        """Return a selection of the pairs of this list, which is overwritten.
+
+        first: the number of queries, of which only the particles behind them are neighbours; None
+        for all rows and neighbours.
+        """
+        distances = limits and self._written("write_geometry", (), self._positions.dtype)
+        rows, first = self._plan.particles if first is None else first, first or 0
+        kept = keep_pairs(self._arrays, self._rows, rows, first, distances, limits, skin)
+        return Found(
+            self._arrays, self._plan, kept, self._positions, None, self._source, self._box, None,
+            first,
+        )  # fmt: skip
 
     @uncompiled
-    def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    def _each(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Run a kernel that writes one item of this shape for each pair."""
-        arrays, rows, plan, pairs = self._arrays, self._rows, self._plan, len(self)
-        with arrays.lock, arrays.on_stream():
-            out = arrays.empty((pairs, *shape), dtype.name)
-            given = {
-                "offsets": rows.offsets, "neighbours": rows.neighbours, "out": out,
-                "most": np.int64(pairs), "rows": plan.particles, "given": self._positions,
-                "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
-            }  # fmt: skip
-            if rows.images is None:
-                given["ids"] = plan.numbers if rows.ids is None else rows.ids
-            elif kernel != "write_pairs":
-                kernel = kernel.replace("write", "write_image")
-                given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
-            blocks = arrays.device.blocks(plan.particles, BLOCK)
-            plan.kernel(kernel).launch_from(blocks, BLOCK, given)
-            return arrays.give(out)
+        with self._arrays.lock, self._arrays.on_stream():
+            return self._arrays.give(self._written(name, shape, dtype))
+
+    def _written(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        arrays, rows, plan, pairs = self._arrays, self._rows, self._kernels, len(self)
+        out = arrays.empty((pairs, *shape), dtype.name)
+        given = {
+            "offsets": rows.offsets, "neighbours": rows.neighbours, "out": out,
+            "most": np.int64(pairs), "rows": rows.counts.shape[0], "given": self._positions,
+            "wants_vectors": int(shape == (3,)), "box": plan.packed_box,
+        }  # fmt: skip
+        if rows.images is None:
+            given["ids"] = plan.numbers if rows.ids is None else rows.ids
+        elif name != "write_pairs":
+            name = name.replace("write", "write_image")
+            given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
+        blocks = arrays.device.blocks(rows.counts.shape[0], BLOCK)
+        plan.kernel(name).launch_from(blocks, BLOCK, given)
+        return out
 
 
-def restored(given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any]) -> Found:
+def no_room(pairs: int, room: int) -> UserError:
+    """Return the error of a list that is longer than its capacity."""
+    return UserError(f"{pairs:,} neighbours found no room in a capacity of {room:,}")
+
+
+def restored(
+    given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any], source: Any, first: int
+) -> Found:
     """Rebuild a result from copied or unpickled arrays."""
     arrays = arrays_of(rows["counts"])
     with arrays.lock, arrays.on_stream():
@@ -197,29 +263,68 @@ def restored(given: Any, box: SearchBox, cell: Cell | None, rows: dict[str, Any]
         views: dict[str, Any] = {
             name: None if array is None else arrays.view(array) for name, array in rows.items()
         }
-        kernels = PairKernels(arrays.device, taken, box, cell)
-        return Found(arrays, kernels, ResultArrays(**views, given=rows), taken, None, given)
+        own = {} if first else rows  # neighbours are given less `first`
+        kernels, found = (
+            PairKernels(arrays.device, taken, box, cell),
+            ResultArrays(**views, given=own),
+        )
+        return Found(arrays, kernels, found, taken, None, given, source, None, first)
 
 
 class Kept:
-    """A list that stays valid until a particle has moved further than `reach` since the search."""
+    """A list that stays valid until particles have moved too far, or the box has changed too much.
 
-    def __init__(self, found: Found, reach: float) -> None:
-        self.found, self._reach2 = found, np.float64(reach) ** 2
+    given: what was searched. corner: of all boxes. sure: pairs nearer than this are listed.
+    """
+
+    def __init__(
+        self, found: Found, given: SearchBox | Cell | None, corner: Any, cutoff: float, sure: float
+    ) -> None:
+        self._found, self._space, self._corner = found, given, np.array(corner, np.float64)
+        self._cutoff, self._sure = cutoff, sure
         device, positions = found._arrays.device, found._positions
         self._before = device.empty(positions.shape, positions.dtype)
         device.copy(positions, self._before)
         self._flag, self._kernel = device.empty(1, "int64"), found._plan.kernel("has_moved")
+        self._unchanged = device.upload(np.append(np.eye(3), self._corner))
 
-    def serves(self, arrays: Arrays, positions: Any) -> bool:
-        """Wait; True if the list is valid for these positions; False if one is not finite."""
-        device, plan, before = arrays.device, self.found._plan, self._before
+    def serves(self, arrays: Arrays, positions: Any, given: SearchBox | Cell | None) -> bool:
+        """Wait; True if the list is valid for these positions; False if one is not finite.
+
+        Two particles within the cutoff now, that each moved by `reach` beside the deformation, were
+        within (cutoff + 2 reach) apart before, times `stretch`.
+        """
+        device, before = arrays.device, self._before
         is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
-        if arrays is not self.found._arrays or not is_alike:
+        change, stretch = self._unchanged, 1.0
+        if given != self._space:
+            matrix, stretch = deformed(self._space, given)
+            change = device.upload(np.append(matrix, self._corner))
+        reach = (self._sure / stretch - self._cutoff) / 2
+        if arrays is not self._found._arrays or not is_alike or reach < 0:
             return False
+        plan = self._kernels(positions, given)
         device.fill(self._flag, 0)
         self._kernel(
             device.blocks(plan.particles, BLOCK), BLOCK, before=before, now=positions,
-            box=plan.packed_box, particles=plan.particles, reach2=self._reach2, status=self._flag,
+            box=plan.packed_box, particles=plan.particles, reach2=np.float64(reach) ** 2,
+            change=change, status=self._flag,
         )  # fmt: skip
         return not device.download(self._flag)[0]
+
+    def found_at(
+        self, positions: Any, given: SearchBox | Cell | None, source: Any, box: Any
+    ) -> Found:
+        """Return the same list with new positions, and a new box; source: the user's array."""
+        old, kernels = self._found, self._kernels(positions, given)
+        return Found(old._arrays, old._plan, old._rows, positions, old._pairs, source, box, kernels)
+
+    def _kernels(self, positions: Any, given: SearchBox | Cell | None) -> PairKernels:
+        """Return the kernels of a box; those along open axes stay."""
+        plan, device = self._found._plan, self._found._arrays.device
+        if given == self._space or given is None:
+            return plan
+        if isinstance(given, Cell):
+            return PairKernels(device, positions, plan.box, given)
+        x, y, z = np.where(given.periodic, given.size, plan.box.size).tolist()
+        return PairKernels(device, positions, replace(plan.box, size=(x, y, z)))

@@ -1,4 +1,4 @@
-"""Derivatives of vectors and distances with respect to positions, for PyTorch tensors.
+"""Derivatives of vectors and distances with respect to positions and box, for PyTorch tensors.
 
 Imported only when a tensor requires a gradient, so PyTorch is available.
 """
@@ -13,23 +13,34 @@ import torch
 class Vectors(torch.autograd.Function):  # type: ignore[misc]
     """Makes precomputed vectors, (pairs, 3), differentiable in positions, (n, 3) or (n, 4).
 
-    pairs: the particles of each pair, (pairs, 2). The image shifts are constants.
+    box: three edges or a 3x3 matrix in which they are differentiable too, or None. pairs: the
+    particles of each pair, (pairs, 2). shifts: multiples of the box's vectors, (pairs, 3), which
+    are constants, as the pairs are.
     """
 
     @staticmethod
-    def forward(ctx: Any, positions: Any, vectors: Any, pairs: Any) -> Any:
+    def forward(ctx: Any, positions: Any, box: Any, vectors: Any, pairs: Any, shifts: Any) -> Any:
         """Return the vectors."""
-        ctx.save_for_backward(pairs)
-        ctx.shape = positions.shape
+        ctx.save_for_backward(pairs, shifts)
+        ctx.shape, ctx.box = positions.shape, None if box is None else (box.dtype, box.device)
+        ctx.are_edges = box is not None and box.ndim == 1
         return vectors
 
     @staticmethod
-    def backward(ctx: Any, gradient: Any) -> tuple[Any, None, None]:
-        """Return the gradient with respect to the positions."""
-        first, second = ctx.saved_tensors[0].unbind(1)
-        each = torch.nn.functional.pad(gradient, (0, ctx.shape[1] - 3))
-        sums = gradient.new_zeros(ctx.shape).index_add(0, second, each)
-        return sums.index_add(0, first, each, alpha=-1), None, None
+    def backward(ctx: Any, gradient: Any) -> tuple[Any, Any, None, None, None]:
+        """Return the gradients with respect to the positions and the box."""
+        (pairs, shifts), of_positions, of_box = ctx.saved_tensors, None, None
+        if ctx.needs_input_grad[0]:
+            first, second = pairs.unbind(1)
+            each = torch.nn.functional.pad(gradient, (0, ctx.shape[1] - 3))
+            sums = gradient.new_zeros(ctx.shape).index_add(0, second, each)
+            of_positions = sums.index_add(0, first, each, alpha=-1)
+        if ctx.needs_input_grad[1]:
+            dtype, device = ctx.box
+            dtype = torch.promote_types(dtype, gradient.dtype)
+            of_box = (shifts.T.to(dtype) @ gradient.to(dtype)).to(device, ctx.box[0])
+            of_box = of_box.diagonal() if ctx.are_edges else of_box
+        return of_positions, of_box, None, None, None
 
 
 class Distances(torch.autograd.Function):  # type: ignore[misc]

@@ -152,6 +152,16 @@ class CellPlan(PairKernels):
             half=False, in_cells=False, capacity=None, listed=n,
         )  # fmt: skip
 
+    def ranked(self) -> dict[str, Any]:
+        """Queue and return the order of the images last placed: by particle, then by shift."""
+        device, entries = self._device, self.particles + self._room
+        found = {name: device.empty(entries, "int32") for name in ("ranks", "order")}
+        NamedKernel(device, "neighbour_rows.cu", "rank_images", IMAGES=1, LIMITS=0, REAL="float")(
+            self._blocks, BLOCK, offsets=self._offsets, moves=self._moves,
+            particles=self.particles, **found,
+        )  # fmt: skip
+        return found | {"sources": self._sources}
+
     def rows(self, arrays: Arrays) -> ResultArrays:
         """Allocate the arrays of a result whose size is known."""
         n = self.particles

@@ -75,6 +75,7 @@ FEW += [("ellpack-staged", "transpose-planes"), ("sliced-ell", "product-planes")
 FEW += [("csr-product", "transpose-warp")]
 BUCKET_SORTS = [pair for pair in FORMS if pair[0].startswith("bucket-sort")]
 
+FILTERED = ("by-screen-scan-search", "by-screen-bitonic")  # by-screen-atomic but for the filter
 PARTS_OF_A_LIST = ("build", "count", "ten-counts")
 
 BOX = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 2.0, 3.0))
@@ -161,23 +162,27 @@ def whole_suites() -> list[Any]:
 
     A search that lists also builds and counts, and one that counts also builds; the queries of all
     searches are those over linked lists or over sorted cells. A hash grid differs between its forms
-    in keys, a matrix in how its blocks are stored. Of others' libraries on the host only the
+    in keys, a matrix in how its blocks are stored. Forms of collision, and of subdivision by the
+    screen, differ in their filter, those of a filter in whether they keep what is left out. All
+    these are thorough: their contract is tested below. Of others' libraries on the host only the
     adapters are ours. The rounds of `bucket-resort` grow with the square of the fullest cell.
-    Forms of collision differ in their filter.
     """
     return [
-        pytest.param(name, form, marks=[pytest.mark.long] * is_long)
+        pytest.param(
+            name, form, marks=[pytest.mark.long] * is_long + [pytest.mark.thorough] * is_part
+        )
         for name, form in FORMS
         if (name, form) not in REPEATED
-        for is_long in [
+        for is_of_host in [issubclass(registry.find_algorithm(name), HostSearch)]
+        for is_part in [
             form.endswith("original")
-            or form == "count-world-limits"
-            or name == "bucket-resort"
+            or form in ("count-world-limits", "both-halves")
             or (name == "obb-collision" and form in ("scan-search", "bitonic"))
-            or ((name, form) in SEARCHES and (name, form) not in SEARCH_LISTS)
-            or issubclass(registry.find_algorithm(name), HostSearch)
+            or (name == "loop-subdivision" and form in FILTERED)
+            or ((name, form) in SEARCHES and (name, form) not in SEARCH_LISTS and not is_of_host)
             or ((name, form) in PRODUCTS and (name, form) not in FEW)
         ]
+        for is_long in [is_part or is_of_host or name == "bucket-resort"]
     ]
 
 

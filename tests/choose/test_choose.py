@@ -912,7 +912,12 @@ def test_it_says_that_the_best_won_nearby_only_where_it_did():
 
 @pytest.mark.parametrize(
     "given",
-    [("--density", 0.375, "--cutoff", 2), ("--neighbours", 4 * math.pi, "--task", "count")],
+    [
+        ("--density", 0.375, "--cutoff", 2),
+        ("--neighbours", 4 * math.pi, "--task", "count"),
+        ("--cell", "20,0,0,0,40,0,0,0,100", "--cutoff", 2),
+        ("--cell", "20,40,100,90,90,90", "--cutoff", 2),
+    ],
 )
 def test_occupancy_may_be_given_otherwise(choose, shipped, given):
     expected = choose("--particles", 30_000, "--per-cell", 3)
@@ -1023,6 +1028,12 @@ AT = ["--particles", 9, "--per-cell", 4]
         (["--particles", 9, "--density", 4], "--density and --cutoff belong together"),
         (["--particles", 9, "--density", 4, "--cutoff", -1], "--cutoff takes a positive number"),
         ([*AT, "--neighbours", 9], "give one of them"),
+        (["--particles", 9, "--cell", "1,1,1,90,90,90"], "(or --cell, --cutoff): give both"),
+        (["--keys", 9, "--cell", "1,1,1,90,90,90"], "sorting takes --task sort and --keys N"),
+        (
+            ["--particles", 9, "--cell", "1,1,1,90,90,90", "--density", 1, "--cutoff", 1],
+            "--cell and --density say the same",
+        ),
         (
             ["--particles", 9, "--neighbours", 9, "--distribution", "lattice"],
             "for --distribution uniform",

@@ -94,6 +94,22 @@ UNIT_BOX = ("--box", "1,1,1", "--cell-size", "1")
         (["check", "--positions", "x", "--box", "1,1,nan", "--cell-size", "1"], "a box"),
         (["check", "--positions", "x", "--box", "1,1,1", "--cell-size", "-1"], "cell size"),
         (["check", "--positions", "x", *UNIT_BOX, "--periodic", "w"], "--periodic takes axes"),
+        (["check", "--cell", "1,1,1,90,90,90"], "--cell-size describe particles: add"),
+        (
+            ["check", "--positions", "x", *UNIT_BOX, "--cell", "1,1,1,90,90,90"],
+            "--box and --cell say the same",
+        ),
+        (
+            ["check", "--positions", "x", "--cell", "1,1,1,90,90,60", "--cell-size", "1"],
+            "--cell takes orthogonal cells",
+        ),
+        (
+            ["tune", "x.npy", "--cutoff", "1", "--cell", "1,0,0,0.5,1,0,0,0,1"],
+            "--cell takes orthogonal cells, which alone are measured: NeighbourList searches",
+        ),
+        (["tune", "x.npy", "--cutoff", "1", "--cell", "1,2,3"], "nine numbers, the rows of a"),
+        (["tune", "x.npy", "--cutoff", "1", "--cell", "1,2,3,90,90,80"], "takes orthogonal cells"),
+        (["tune", "x.npy", "--cutoff", "1", "--cell", "1,2,0,90,90,90"], "edges above 0"),
         (["report"], "no results yet"),
         (["report", "absent.json"], "cannot read absent.json"),
     ],
@@ -260,6 +276,8 @@ def test_check_on_given_particles(gpubench_command, tmp_path):
     np.save("mine.npy", np.random.default_rng(0).random((500, 3)) * [4, 5, 6] - 1)
     box = ["--positions", "mine.npy", "--box", "4,5,6", "--low=-1,-1,-1", "--cell-size", "1.1"]
     assert gpubench_command("check", "right-sort", *box)[0] == 0
+    cell = ["--positions", "mine.npy", "--cell", "4,5,6,90,90,90", *box[4:]]
+    assert gpubench_command("check", "right-sort", *cell)[0] == 0
     code, out, _ = gpubench_command("check", "wrong-sort", *box, "--periodic", "xz", "--json")
     assert code == 1
     assert {c["status"] for c in json.loads(out)["checks"]} == {"wrong"}

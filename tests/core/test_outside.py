@@ -367,6 +367,7 @@ class TestStudies:
         assert "\n" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_asv_tracks_an_algorithm_from_outside(monkeypatch):
     """With the command beside this interpreter, on the device that there is."""
     monkeypatch.setenv(

@@ -199,7 +199,7 @@ from gpubench.base.errors import UserError
 from gpubench.devices import open_device
 from gpubench.neighbours import arrays
 
-positions = np.random.default_rng(0).random((300, 3)) * (3, 3, 2.5)
+positions = np.random.default_rng(0).random((120, 3)) * (3, 3, 2.5)
 counts = []
 with open_device("opencl:oclgrind") as device:
     arrays._cpu = lambda: (device, threading.RLock())
@@ -211,7 +211,7 @@ with open_device("opencl:oclgrind") as device:
             search.update(positions)
             counts.append(int(search.count(positions).sum()))
             try:
-                search(np.where(np.arange(300)[:, None] == 7, np.nan, positions))
+                search(np.where(np.arange(120)[:, None] == 7, np.nan, positions))
             except UserError:
                 counts.append(-1)
     found = NeighbourList(0.7, (3, 3, 2.5), True)(positions)

@@ -151,6 +151,7 @@ def site(tmp_path_factory):
     return Site(folder)
 
 
+@pytest.mark.long
 def test_every_link_of_the_site_leads_somewhere(site):
     dead = []
     for page, read in site.pages.items():
@@ -165,6 +166,7 @@ def test_every_link_of_the_site_leads_somewhere(site):
     assert site.folder / "reports/shipped/index.html" in site.pages
 
 
+@pytest.mark.long
 def test_the_site_has_the_map_and_all_pages_of_the_report(site):
     home = site.folder / "index.html"
     assert "pictures/fastest-count.svg" in site.pages[home].links
@@ -175,12 +177,14 @@ def test_the_site_has_the_map_and_all_pages_of_the_report(site):
     assert reports <= {site.target(listed, link)[0] for link in site.pages[listed].links}
 
 
+@pytest.mark.long
 def test_every_page_has_a_title_and_a_description_of_its_own(site):
     pages = {p: r for p, r in site.pages.items() if "reports" not in p.parts and p.stem != "404"}
     for texts in ([r.title for r in pages.values()], [r.description for r in pages.values()]):
         assert len({*texts}) == len(texts) and min(map(len, texts)) >= 20, sorted(texts, key=len)
 
 
+@pytest.mark.long
 def test_the_sitemap_lists_every_page(site):
     text = (site.folder / "sitemap.xml").read_text(encoding="utf-8")
     listed = {urlsplit(url).path for url in re.findall("<loc>(.*)</loc>", text)}

@@ -211,7 +211,11 @@ OTHER_NUMBERS = ("steps_done", "moved_share", "longest_cycle", "tail")
 
 
 @pytest.mark.parametrize(
-    "name", ["rounds", *(pytest.param(n, marks=pytest.mark.long) for n in OTHER_NUMBERS)]
+    "name",
+    [
+        "rounds",
+        *(pytest.param(n, marks=[pytest.mark.long, pytest.mark.thorough]) for n in OTHER_NUMBERS),
+    ],
 )
 def test_what_is_reported_as_no_number_is_shown_as_it_is(tmp_path: Path, name: str) -> None:
     document = told_in(name)

@@ -6,7 +6,6 @@ from fakes import FakeDevice
 
 from gpubench.measure.sampling import (
     BLOCK_MS,
-    MIN_SCRATCH_BYTES,
     SAMPLE_MS,
     Budget,
     Task,
@@ -82,11 +81,11 @@ def test_the_batch_has_an_upper_bound_even_for_work_that_takes_no_time(mode):
 
 
 def test_cold_samples_are_single_and_follow_a_flush_outside_the_timed_region():
-    device = FakeDevice(cache_bytes=MIN_SCRATCH_BYTES)
+    device = FakeDevice()
     (result,) = sample(device, [task("a", device.work("a", 0.01), "cold")], FIXED, seed=0)
     assert result.batch == 1
     assert result.samples_ms == pytest.approx([0.01] * 8)
-    assert set(device.filled_bytes) == {2 * MIN_SCRATCH_BYTES}
+    assert set(device.filled_bytes) == {2 * FakeDevice.cache_bytes}
     # Record, first launch, record, then always: record, fill, record, launch, record.
     assert segments(device.log)[1:] == [["fill"], ["a"]] * len(device.filled_bytes)
 
@@ -265,7 +264,8 @@ def test_the_time_budget_closes_a_task_that_stays_noisy():
 
 
 def test_the_flush_counts_as_time_spent():
-    device = FakeDevice(bandwidth_gb_s=MIN_SCRATCH_BYTES / 1e6 / 9)  # a flush takes 9 ms
+    flush = 2 * FakeDevice.cache_bytes
+    device = FakeDevice(bandwidth_gb_s=flush / 1e6 / 9)  # a flush takes 9 ms
     budget = Budget(seconds_per_task=0.1, min_samples=6, max_samples=10_000)
     costs = itertools.cycle([0.5, 1.5])
     (result,) = sample(device, [task("a", device.work("a", costs), "cold")], budget, seed=0)

@@ -108,6 +108,7 @@ size_t other() { return gpubench::NeighbourList().workspace_bytes(); }
 """
 
 
+@pytest.mark.long
 @needs_nvcc
 def test_several_files_include_headers_and_cpp_calls_them(tmp_path):
     """Two files with one header, one with another export's, and C++ that calls the first."""

@@ -397,10 +397,10 @@ def test_positions_outside_an_open_axis(axis, end, beyond):
         ({"cutoff": 1.0, "order": np.array(["a", "b"])}, "order takes input or cells"),
         ({"cutoff": 1.0, "half": "no"}, "half takes True or False, not 'no'"),
         ({"cutoff": 1.0, "capacity": -1}, "capacity takes"),
-        ({"cutoff": 1.0, "capacity": 2.5}, "capacity takes a whole number of neighbours, not 2.5"),
+        ({"cutoff": 1.0, "capacity": 2.5}, "capacity takes a whole number of at least 0, not 2.5"),
         (
             {"cutoff": 1.0, "capacity": "10"},
-            "capacity takes a whole number of neighbours, not '10'",
+            "capacity takes a whole number of at least 0, not '10'",
         ),
         ({"cutoff": 1.0, "capacity": True}, "capacity takes a whole number"),
         ({"cutoff": 1.0, "capacity": 10**12}, "3725.29 GiB for one array"),
@@ -734,3 +734,33 @@ def test_past_two_to_the_24_neighbours():
         way -= cupy.rint(way / 64) * 64
         near = int((cupy.sqrt((way**2).sum(axis=1)) < 1.2).sum()) - 1
         assert abs(near - int(found.counts[i])) <= 1
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(
+    "cell", [np.diag((6.0, 5.0, 7.0)), [(3, 0, 0), (1.2, 2.8, 0), (0, 1, 2.5)]]
+)
+def test_conventions_of_other_packages_on_a_gpu(to_gpu, cell):
+    _, up, down = to_gpu
+    rng, cell = np.random.default_rng(2), np.array(cell, float)
+    x, q = rng.uniform(-1, 2, (300, 3)) @ cell, rng.uniform(-1, 2, (40, 3)) @ cell
+    radii, species = rng.uniform(0, 0.5, 300), np.arange(300) % 2
+    answers = []
+    for to, back in ((np.asarray, np.asarray), (up, down)):
+        search = NeighbourList(1.0, cell, True, sort=True)
+        table = NeighbourList([[1.0, 0.6], [0.6, 0.0]], cell, True, sort=True)
+        found = [
+            search(to(x)), search(to(x), box=cell * 1.1), search(to(x), queries=to(q)),
+            search(to(x), radii=to(radii)), search(to(x), radii=to(radii), combine="max"),
+            table(to(x), species=to(species)),
+        ]  # fmt: skip
+        kept = NeighbourList(1.0, cell, True, skin=0.2)
+        kept.update(to(x))
+        moved = kept.update(to(x * 1.01), box=cell * 1.01)
+        assert kept.searches == 1 and type(found[2].neighbours) is type(to(x))
+        answers.append([np.sort(back(moved.distances()))])
+        for each in found:
+            arrays = (each.neighbours, each.pairs(), each.shifts, each.vectors(), *each.matrix())
+            answers[-1] += map(back, arrays)
+    for host, gpu in zip(*answers, strict=True):
+        assert host.shape == gpu.shape and np.allclose(host, gpu)

@@ -96,6 +96,78 @@ def test_the_same_numbers_with_and_without_a_gradient():
         assert not search(positions).distances().requires_grad
 
 
+CELLS = {
+    "edges": (EDGES, True, 1.0),
+    "matrix": (np.diag(EDGES), REPEATS, 1.0),
+    "tilted": ([(3.6, 0, 0), (0.8, 3.5, 0), (-0.7, 0.4, 3.4)], True, 1.0),
+    "images": ([(1.2, 0, 0), (0.3, 1.5, 0), (-0.2, 0.4, 1.4)], True, 1.6),
+    "slab": ([(3.6, 0, 0), (0.8, 3.5, 0), (0, 0, 0)], True, 1.0),
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_vectors_and_distances_have_derivatives_in_the_box(kind):
+    cell, periodic, cutoff = CELLS[kind]
+    box = torch.tensor(np.array(cell), requires_grad=True)
+    x = drawn().detach()[: 6 if kind == "images" else 18].requires_grad_()
+    search = NeighbourList(cutoff, cell, periodic, sort=True)
+    pairs = search(x).pairs()
+    assert len(pairs) > 9 and search(x).shifts.any()
+    weights = torch.from_numpy(np.random.default_rng(1).random(len(pairs)))
+
+    def energy(x, box):
+        found = search(x, box=box)
+        assert torch.equal(found.pairs(), pairs)
+        return (found.distances() ** 3 * weights).sum() + (found.vectors() ** 2).sum(dim=0)[
+            :2
+        ].sum()
+
+    if kind in ("matrix", "slab"):  # what is 0 must stay, for this to be the same kind of box
+        free = box.detach() != 0
+        parts = box.detach()[free].requires_grad_()
+        of = lambda x, parts: energy(x, torch.zeros_like(box).masked_scatter(free, parts))  # noqa: E731
+    else:
+        parts, of = box, energy
+    assert torch.autograd.gradcheck(of, (x, parts))
+    assert torch.autograd.gradgradcheck(of, (x, parts))
+    assert torch.autograd.gradcheck(lambda b: of(x.detach(), b), parts)
+
+
+def test_the_gradient_in_the_box_is_the_virial():
+    """Of a strain of positions and box, as potentials compute stress; a kept list has it too."""
+    cell = torch.tensor(CELLS["tilted"][0], dtype=torch.float64)
+    search = NeighbourList(1.0, cell, True, skin=0.2)
+    for step in range(2):
+        strain = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
+        x = drawn().detach() + 0.01 * step
+        found = search.update(x @ (torch.eye(3) + strain), box=cell @ (torch.eye(3) + strain))
+        found.distances().square().sum().backward()
+        ways = found.vectors().detach()
+        assert torch.allclose(strain.grad, 2 * ways.T @ ways)
+    assert search.searches == 1
+
+
+def test_the_gradient_in_a_box_has_its_type():
+    box = torch.tensor(EDGES, requires_grad=True)  # float32
+    found = NeighbourList(1.0, EDGES, True)(drawn().detach(), box=box)
+    other = pickle.loads(pickle.dumps(found))
+    for each in (found, other):
+        (grad,) = torch.autograd.grad(each.distances().sum(), each._box)
+        assert grad.dtype == torch.float32 and grad.shape == (3,) and grad.any()
+    assert (
+        not NeighbourList(1.0, EDGES, True)(drawn().detach(), box=box.detach())
+        .vectors()
+        .requires_grad
+    )
+
+
+def test_positions_that_are_no_tensor_have_no_gradient_in_a_box():
+    with pytest.raises(UserError, match="no gradient in box: give box detached"):
+        NeighbourList(1.0, EDGES, True)(
+            drawn().detach().numpy(), box=torch.tensor(EDGES, requires_grad=True)
+        )
+
+
 @pytest.mark.parametrize("name", ["cutoff", "box", "low", "skin"])
 def test_no_gradient_is_lost_in_a_box(name):
     one = torch.tensor(1.0, requires_grad=True)
@@ -160,3 +232,32 @@ def test_a_search_within_what_is_compiled():
     for _ in range(2):
         assert torch.equal(compiled(positions), energy(positions))
     assert torch.equal(torch.autograd.grad(compiled(positions), positions)[0], expected)
+
+
+@pytest.mark.parametrize("columns", [3, 4])
+def test_vectors_to_other_points_have_derivatives_in_both(columns):
+    x = drawn(columns).detach().nan_to_num().requires_grad_()
+    q = (x.detach()[:7] + 0.05).requires_grad_()
+    box = torch.tensor(EDGES, dtype=torch.float64, requires_grad=True)
+    search = NeighbourList(1.0, EDGES, REPEATS, sort=True)
+    assert len(search(x, queries=q)) > 7
+
+    def energy(x, q, box):
+        return (search(x, queries=q, box=box).distances() ** 3).sum()
+
+    assert torch.autograd.gradcheck(energy, (x, q, box))
+    assert torch.autograd.gradgradcheck(energy, (x, q, box))
+
+
+def test_pairs_of_tensors_are_selected():
+    x = drawn().detach()
+    radii, search = torch.linspace(0.1, 0.5, 18), NeighbourList(1.0, EDGES, REPEATS)
+    found = search(x, radii=radii)
+    i, j = search(x).pairs().long().T
+    assert len(found) == (search(x).distances() < radii[i].double() + radii[j]).sum() > 0
+    table = torch.tensor([[1.0, 0.5], [0.5, 0.0]])
+    found = NeighbourList(table, EDGES, REPEATS)(x, species=torch.arange(18) % 2)
+    assert isinstance(found.neighbours, torch.Tensor) and len(found) > 0
+    assert (found.distances() < table[i % 2, j % 2].max()).all()
+    with pytest.raises(UserError, match="no gradient in radii"):
+        search(x, radii=radii.requires_grad_())

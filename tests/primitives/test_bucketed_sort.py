@@ -49,10 +49,18 @@ def test_runs_lie_in_groups_of_buckets(device: Device, groups: int, more: int):
         )
 
 
-# Those after the first are for more particles, and compile for seconds each.
+# Those after the first are for more particles, and compile for seconds each: the last is long,
+# those between are thorough.
+LAST = len(BucketedSort.shapes) - 1
+
+
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(n, marks=[pytest.mark.long] * (n > 0)) for n in range(len(BucketedSort.shapes))],
+    [
+        0,
+        *(pytest.param(n, marks=[pytest.mark.long, pytest.mark.thorough]) for n in range(1, LAST)),
+        pytest.param(LAST, marks=pytest.mark.long),
+    ],
 )
 def test_each_shape_sorts_more_than_a_tile(device: Device, number: int):
     shape = BucketedSort.shapes[number]
@@ -157,8 +165,8 @@ def test_two_levels_pay_past_the_cache_of_a_gpu():
     assert not BucketedSort.pays(gpu, 2**21, Grid((512, 512, 256), GRID.low, GRID.size))
 
 
-def test_a_neighbour_list_takes_what_pays(opencl_device: Device, monkeypatch: pytest.MonkeyPatch):
-    """Also where a position has no cell."""
+def test_a_neighbour_list_takes_what_pays(monkeypatch: pytest.MonkeyPatch):
+    """Also where a position has no cell. It has one runtime, whatever others there are."""
     monkeypatch.setattr(cell_search.CellSearch, "preferred_form", lambda *_: "gather")
     monkeypatch.setattr(counting_sort, "BucketedSort", SmallSort)
     positions = particles_of("corner", 2300)[:, :3]

@@ -118,7 +118,7 @@ def test_a_counting_sort_of_many_takes_more_of_them_a_thread(
 
 @pytest.mark.parametrize("way", ["groups", "marks", "one word a row"])
 @pytest.mark.parametrize("kind", ["even", "corner", "ends"])
-@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("periodic", [pytest.param(False, marks=pytest.mark.long), True])
 def test_lists_hold_each_pair_once(
     device: Device, monkeypatch: pytest.MonkeyPatch, way: str, kind: str, periodic: bool
 ):
@@ -139,7 +139,7 @@ def test_lists_hold_each_pair_once(
 
 
 @pytest.mark.parametrize("kind", ["even", "corner", "ends"])
-@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("periodic", [pytest.param(False, marks=pytest.mark.long), True])
 def test_counts_are_of_each_pair_from_both_sides_or_once(
     device: Device, monkeypatch: pytest.MonkeyPatch, kind: str, periodic: bool
 ):

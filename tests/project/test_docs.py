@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,8 @@ def test_the_code_to_take_home_runs(module):
     """Run the blocks of use.md in turn, up to those for a GPU or, with one, all of them."""
     namespace: dict[str, object] = {}
     for block in blocks(ROOT / "docs/use.md", "python"):
+        if "jax" in block and find_spec("jax") is None:
+            continue
         if module == "cupy" or not re.search(r"cupy|torch", block):
             exec(compile(block, "use.md", "exec"), namespace)
             assert namespace.get("same", True)
@@ -303,6 +306,7 @@ def regimes():
     return Searches(run)
 
 
+@pytest.mark.long
 def test_the_readme_counts_what_its_map_shows(regimes):
     tiles = maps.figure(regimes, "count", "readme").spec["datasets"]["tiles"]
     shown = [tile for tile in tiles if tile["p"] == 0]  # uniform, in random order
@@ -315,6 +319,7 @@ def test_the_readme_counts_what_its_map_shows(regimes):
     ) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_readme_counts_the_comparisons_of_the_report(regimes):
     said = search_pages.libraries_verdict(regimes)
     text = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -138,6 +138,7 @@ def test_a_map_tells_on_hover_picks_by_its_legend_and_switches(
     assert 0 < found["tilesOfOther"] < found["tiles"]
 
 
+@pytest.mark.long
 def test_a_point_of_a_line_tells_its_interval_bound_and_command(
     pages: Path, tmp_path: Path
 ) -> None:
@@ -196,6 +197,7 @@ def test_claims_sort_by_paper_and_verdict_beside_a_bar_for_each(
     assert found["bars"] >= 6  # published alone, where nothing of it is measured
 
 
+@pytest.mark.long
 def test_labels_of_published_speed_ups_are_whole_on_a_phone(pages: Path, tmp_path: Path) -> None:
     found = told(
         pages,
@@ -252,6 +254,7 @@ def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -
     assert found["all"] and 0 < found["shown"] < len(found["up"])
 
 
+@pytest.mark.long
 def test_every_page_fits_both_widths_in_each_state_of_its_selects(
     pages: Path, maps_folder: Path, tmp_path: Path
 ) -> None:
@@ -322,10 +325,11 @@ def test_contents_and_notes_are_those_of_the_machine_that_is_shown(
 
 # Each look at a page starts a browser: the other pages are built from the same template.
 EVERY_PAGE = [
-    name if name == "index" else pytest.param(name, marks=pytest.mark.long) for name in PAGES
+    name if name == "index" else pytest.param(name, marks=pytest.mark.thorough) for name in PAGES
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("flags", "dark"), [((), False), ((DARK,), True)], ids=["light", "dark"])
 @pytest.mark.parametrize("name", EVERY_PAGE)
 def test_a_page_follows_the_colour_scheme(

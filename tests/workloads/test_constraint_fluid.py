@@ -38,7 +38,7 @@ def test_steps_are_those_of_float64(device, number):
 
 @pytest.mark.second_runtime
 @pytest.mark.parametrize("matrix", STORED)
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_stored_matrix_solves_the_same(device, number, matrix):
     simulation = made(device, matrix=matrix, **SOLVES[number])
     free = made(device, **SOLVES[number])

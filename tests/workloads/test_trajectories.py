@@ -35,6 +35,7 @@ CASES: list[tuple[Any, int, int, dict[str, Any]]] = [
     (ConstraintFluid, CONSTRAINED, 8, {"matrix": "float4", "tolerance": 1e-4, "viscosity": 0.03}),
 ]  # fmt: skip
 USUAL = (0, 7, 10)
+USUAL_LISTS = [("counting-sort", "reorder"), ("hash-grid", "original")]
 
 
 def but_for(*left_out: int) -> list[Any]:
@@ -62,8 +63,18 @@ def reference(device):
     return get
 
 
-@pytest.mark.parametrize("number", but_for(4, 5, 6))
-@pytest.mark.parametrize(("algorithm", "form"), FORMS)
+# What else there is, over a sort and over a hash grid; over every list it is thorough.
+@pytest.mark.parametrize(
+    ("number", "algorithm", "form"),
+    [
+        pytest.param(number, *pair, marks=[pytest.mark.long] * is_long + [pytest.mark.thorough]
+                     * (is_long and pair not in USUAL_LISTS))
+        for pair in FORMS
+        for number in range(len(CASES))
+        if number not in (4, 5, 6)
+        for is_long in [number not in USUAL]
+    ],
+)  # fmt: skip
 def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm, form, number):
     simulation = simulated(device, number, algorithm, form)
     simulation.require_sound()  # the first checkpoint is of step 0
