@@ -23,8 +23,10 @@ from gpubench.core.algorithm import Algorithm
 from gpubench.core.grid import Grid
 from gpubench.core.recipe import Inputs
 from gpubench.devices import Device, missing_feature
+from gpubench.libraries._image_lists import HostPairs
 from gpubench.libraries.fcl_collision import FclCollision
 from gpubench.libraries.neighbour_list import NeighbourListCall
+from gpubench.libraries.neighbour_list_images import NeighbourListImages
 from gpubench.libraries.numpy_sort import NumpySort
 from gpubench.primitives import simd_query
 from gpubench.problems.cells.contract import (
@@ -38,6 +40,9 @@ from gpubench.problems.cells.oracle import check_linked
 from gpubench.problems.collision.axes import POSES, SHAPES
 from gpubench.problems.collision.contract import Collisions
 from gpubench.problems.collision.inputs import make_mesh_pair
+from gpubench.problems.images.cases import TILTED
+from gpubench.problems.images.contract import Images
+from gpubench.problems.images.inputs import make_systems
 from gpubench.problems.key_sort.contract import SortedKeys
 from gpubench.problems.neighbours.contract import HostSearch, Neighbours
 from gpubench.problems.neighbours.tasks import task_of
@@ -99,9 +104,9 @@ def made(device: Device, name: str, form: str, inputs: Inputs, **parameters: int
 def missing_here(device: Device, name: str, form: str) -> str | None:
     """Say why a form is not tried on a device, or return None."""
     cls: Any = registry.find_algorithm(name)
-    if cls is NeighbourListCall and device.spec == "opencl:pocl":
+    if cls in (NeighbourListCall, NeighbourListImages) and device.spec == "opencl:pocl":
         return "searches arrays of NumPy on opencl:intel alone"
-    if issubclass(cls, HostSearch) and device.spec == "opencl:pocl":
+    if issubclass(cls, HostSearch | HostPairs) and device.spec == "opencl:pocl":
         return "works on the host, whatever the device: tried beside another"
     if issubclass(cls, CellSearch) and device.spec == "opencl:pocl" and form in PARTS_OF_A_LIST:
         return "launches nothing that a list or an update does not: those are tried here"
@@ -120,6 +125,9 @@ def drawn(name: str, form: str, size: int, distribution: str = "uniform", seed: 
             return move(make(size, BOX, distribution, seed=seed), size // 3, "random", seed)
         case "pair-noise":
             return make_pairs(size, seed + sum(distribution.encode()))
+        case "image-search":
+            seed += sum(distribution.encode())
+            return make_systems([size], TILTED, 2.0, seed=seed)
         case "sparse-product":
             return of_particles(make(size, BOX, distribution, seed=seed), seed)
         case "key-sort":
@@ -192,6 +200,8 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
         refused = [r for r in results if r.reason.startswith(f"{name} finds no images")]
         assert 0 < len(refused) < len(results) - 50
         results = [r for r in results if r not in refused]
+    if cls is NeighbourListImages:  # batches
+        results = [r for r in results if r.reason != "NeighbourList searches one system"]
     if cls.family == "key-sort":
         results = [r for r in results if f"{name} sorts no" not in r.reason]
         assert len(results) > 5
@@ -455,6 +465,8 @@ class TestContract:
             case "pair-noise":
                 assert isinstance(answer, Noise)
                 assert answer.values.shape == (algorithm.launches, 100)
+            case "image-search":
+                assert isinstance(answer, Images)
             case "sparse-product":
                 assert isinstance(answer, Assembled if algorithm.task == "assemble" else Product)
             case "key-sort":

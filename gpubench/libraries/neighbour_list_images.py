@@ -1,0 +1,64 @@
+"""`gpubench.NeighbourList` in cells of any shape, as users call it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from gpubench.base.errors import NotSupported
+from gpubench.core.algorithm import Form
+from gpubench.libraries._image_lists import LibraryImages
+from gpubench.libraries._library import need
+from gpubench.libraries._library_sort import CUDA
+from gpubench.libraries.neighbour_list import OPENCL
+from gpubench.problems.images.contract import Images
+
+
+class NeighbourListImages(LibraryImages):
+    """A call of `NeighbourList`, from the user's positions to rows with shifts.
+
+    Each variant names a kind of array: NumPy with float64, CuPy or PyTorch with float32.
+    """
+
+    name = "neighbour-list-images"
+    summary = "gpubench.NeighbourList in any cell, to a list with shifts"
+    source = "docs/use.md"
+    forms: ClassVar[Mapping[str, Form]] = {
+        kind: Form(f"list with shifts, in arrays of {kind}", needs, allocates=True)
+        for kind, needs in (("numpy", OPENCL), ("cupy", CUDA), ("torch", CUDA))
+    }
+
+    def prepare(self) -> None:
+        self.kind = self.form
+        super().prepare()
+        if self.kind == "numpy":
+            from gpubench.devices import opencl  # slow to import
+
+            if (spec := opencl.open_cpu().spec) != self.device.spec:
+                raise NotSupported(f"arrays of NumPy are searched on {spec}")
+        else:
+            need("cupy", "CuPy", "cuda13")
+        # Imported like a third-party library, since this layer must not import NeighbourList.
+        self._library: Any = need("gpubench", "gpubench", "cpu")
+        self._require_one()
+
+    def _require_one(self) -> None:
+        """Raise NotSupported for a batch; without this, `NeighbourList` is given its batches."""
+        if self.systems != 1:
+            raise NotSupported("NeighbourList searches one system")
+
+    def begin(self) -> None:
+        inputs, is_one = self.inputs, self.systems == 1
+        box = inputs.vectors[0] if is_one else None
+        self._search = self._library.NeighbourList(inputs.cutoff, box, self.periodic)
+        self._batch = {} if is_one else {"batch": inputs.offsets, "box": inputs.vectors}
+
+    def search(self) -> tuple[Any, ...]:
+        found = self._search(self.points, **self._batch)
+        return found.offsets, found.neighbours, found.shifts
+
+    def rows(self, *found: Any) -> Images:
+        return Images(*found)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {"method": self._search.chosen} if self.particles else {}
