@@ -40,12 +40,6 @@ class NeighbourListImages(LibraryImages):
             need("cupy", "CuPy", "cuda13")
         # Imported like a third-party library, since this layer must not import NeighbourList.
         self._library: Any = need("gpubench", "gpubench", "cpu")
-        self._require_one()
-
-    def _require_one(self) -> None:
-        """Raise NotSupported for a batch; without this, `NeighbourList` is given its batches."""
-        if self.systems != 1:
-            raise NotSupported("NeighbourList searches one system")
 
     def begin(self) -> None:
         inputs, is_one = self.inputs, self.systems == 1

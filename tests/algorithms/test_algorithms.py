@@ -200,8 +200,6 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
         refused = [r for r in results if r.reason.startswith(f"{name} finds no images")]
         assert 0 < len(refused) < len(results) - 50
         results = [r for r in results if r not in refused]
-    if cls is NeighbourListImages:  # batches
-        results = [r for r in results if r.reason != "NeighbourList searches one system"]
     if cls.family == "key-sort":
         results = [r for r in results if f"{name} sorts no" not in r.reason]
         assert len(results) > 5
