@@ -98,23 +98,21 @@ def check_case(case):
     assert np.allclose(distances, np.linalg.norm(way, axis=1), rtol=1e-6, atol=rounding)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(cases())
 def test_every_image_is_found(case):
     check_case(case)
 
 
 @pytest.mark.long
+@pytest.mark.thorough
 @settings(max_examples=2000, deadline=None)
 @given(cases())
 def test_every_image_is_found_of_many(case):
     check_case(case)
 
 
-@pytest.mark.long
-@settings(max_examples=2000, deadline=None)
-@given(cases())
-def test_agrees_with_ase_matscipy_and_vesin(case):
+def check_libraries(case):
     """But for what is at the cutoff, pairs and shifts are theirs; the oracle is not asked."""
     plain, whole, periodic, cutoff, low, positions, _ = case
     cell, x = whole @ plain, positions[:, :3].astype(np.float64)
@@ -127,6 +125,21 @@ def test_agrees_with_ase_matscipy_and_vesin(case):
         for a, b, *shift in ours ^ theirs:
             distance = np.linalg.norm(x[b] - x[a] + np.array(shift) @ cell)
             assert abs(distance - cutoff) < search.bound()
+
+
+@pytest.mark.long
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_agrees_with_ase_matscipy_and_vesin(case):
+    check_libraries(case)
+
+
+@pytest.mark.long
+@pytest.mark.thorough
+@settings(max_examples=2000, deadline=None)
+@given(cases())
+def test_agrees_with_libraries_on_many(case):
+    check_libraries(case)
 
 
 def others(x, cell, periodic, cutoff):

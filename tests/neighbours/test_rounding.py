@@ -105,6 +105,7 @@ def test_extents_of_a_million_cutoffs(case):
 
 
 @pytest.mark.long
+@pytest.mark.thorough
 @settings(max_examples=1000, deadline=None)
 @given(long_cases())
 def test_extents_of_a_million_cutoffs_of_many(case):
