@@ -269,6 +269,14 @@ TRIED = {
         st.sampled_from(POSES),
         st.integers(0, 2**32),
     ),
+    "image-search": st.builds(
+        make_systems,
+        st.lists(st.integers(0, 100), min_size=1, max_size=5),
+        st.sampled_from([TILTED, np.diag([6.0, 5.0, 4.0])]),
+        st.floats(0.125, 9.0, width=32),
+        st.sampled_from([(True, True, True), (True, True, False)]),
+        st.integers(0, 2**32),
+    ),
     "surface-subdivision": st.builds(
         make_loop_mesh,
         st.sampled_from(["icosphere", "flipped-sphere"]),
@@ -288,6 +296,10 @@ def tried(name: str, form: str) -> st.SearchStrategy[Any]:
         may_repeat = getattr(cls, "finds_images", True)
         return particle_sets(may_repeat) | moved_particles(may_repeat)
     return TRIED[cls.family]
+
+
+def test_there_are_inputs_to_try_any_form_with() -> None:
+    assert not any(tried(*pair).is_empty for pair in FORMS)
 
 
 @given(data=st.data())
