@@ -130,8 +130,12 @@ __global__ void ROW_BY_ROW pairs(GLOBAL const REAL *__restrict__ given, GLOBAL c
                             sum += way * way;
                         }
                         const int is_itself = j == (int)i && a == 0 && b == 0 && c == 0;
-                        if (is_itself || !(sum < reach2) || (HALF && !is_first(i, j, shift)))
+                        if (is_itself || !(sum < reach2))
                             continue;
+#if HALF
+                        if (!is_first(i, j, shift))
+                            continue;
+#endif
 #if WRITES
                         const int64 k = offsets[i] + found;
                         neighbours[k] = j;

@@ -67,6 +67,7 @@ FORMS = [
     for form, described in cls.forms.items()
     if not described.requires - {"opencl"}
     and (cls.family != "neighbour-search" or (name, form) in SEARCHES)
+    and cls.family != "image-search"  # searches of NeighbourList are here by themselves
     and (cls.family != "unbounded-query" or (name, form) == HASH_QUERY)
     and (cls.family != "sparse-product" or (name, form) in PRODUCTS)
     and (cls.family != "key-sort" or not issubclass(cls, HostWork))
@@ -216,6 +217,15 @@ with open_device("opencl:oclgrind") as device:
                 counts.append(-1)
     found = NeighbourList(0.7, (3, 3, 2.5), True)(positions)
     counts.append(int(np.abs(found.shifts).max()))
+    batch = {"batch": [0, 0, 70, 120], "box": ((3, 0, 0), (1, 3, 0), (0.5, -1, 2.5))}
+    for half in (False, True):
+        found = NeighbourList(1.1, periodic=True, half=half)(positions, **batch)
+        assert len(found.vectors()) == len(found.distances()) == len(found.shifts)
+        counts.append(len(found))
+    for far in (1e6, 0.0):  # packed; in a long box
+        given = positions + np.array((far, 0, 0)) * (np.arange(120)[:, None] == 7)
+        search = NeighbourList(0.5, None if far else (400, 400, 400), not far)
+        assert len(search(given).vectors()) == search.count(given).sum() > 0
 print(counts)
 """
 
@@ -371,7 +381,8 @@ def test_cells_of_any_shape(under_oclgrind: Callable[..., Outcome]) -> None:
     outcome = under_oclgrind(CELLS)
     full, _, half, *_ = counts = json.loads(outcome.printed)
     assert (full, counts[4]) == (2 * half, 2 * counts[6]) and full > counts[4] > 0
-    assert counts[1::2] == [-1] * 4 and counts[-1] == 1
+    assert counts[1:8:2] == [-1] * 4 and counts[8] == 1
+    assert counts[9] == 2 * counts[10] > 0
     assert outcome.log == ""
 
 
