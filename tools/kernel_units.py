@@ -19,6 +19,7 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
+from gpubench.libraries._image_lists import LibraryImages
 from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
@@ -134,7 +135,7 @@ def wanted_units(only: str = "") -> dict[Unit, set[str]]:
     """
     chosen, others = Recorder(), Recorder()
     for name, cls in registry.algorithms().items():
-        if not issubclass(cls, HostSearch):  # has no kernels
+        if not issubclass(cls, HostSearch | LibraryImages):  # have no kernels of their own
             make_algorithm(cls, chosen if is_like(name, only) else others)
     make_workloads(others)
     make_shared_workloads(others)
