@@ -18,6 +18,7 @@ typedef struct System {
     int first, end;  /* particles */
 } System;
 
+/* On a CPU, the inner loop over particles is for vectors, not the rows of several threads. */
 #ifdef __OPENCL_VERSION__
 #define ROW_BY_ROW __attribute__((vec_type_hint(float16)))
 #else
@@ -61,14 +62,6 @@ __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const System
     }
     placed[i] = make_float4((float)x[0], (float)x[1], (float)x[2], 0.0f);
     fractions[i] = make_float4((float)fraction[0], (float)fraction[1], (float)fraction[2], 0.0f);
-}
-
-/* Whether a half list holds a pair in the row of its first particle: one of (i, j, S) and (j, i, -S). */
-__device__ __forceinline__ int is_first(int i, int j, const int *shift)
-{
-    if (i != j)
-        return i < j;
-    return shift[0] != 0 ? shift[0] > 0 : shift[1] != 0 ? shift[1] > 0 : shift[2] > 0;
 }
 
 /* Which of up to 32 particles are not further from a point than sqrt(most2), as bits; also those of which float32 does not
@@ -133,7 +126,7 @@ __global__ void ROW_BY_ROW pairs(GLOBAL const REAL *__restrict__ given, GLOBAL c
                         if (is_itself || !(sum < reach2))
                             continue;
 #if HALF
-                        if (!is_first(i, j, shift))
+                        if (!is_first(i, j, shift[0], shift[1], shift[2]))
                             continue;
 #endif
 #if WRITES

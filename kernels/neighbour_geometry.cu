@@ -236,18 +236,6 @@ __global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int 
     counts[to[row]] = (int)(k - found_offsets[row]);
 }
 
-/* Copy the front of each row. One thread per row. */
-__global__ void copy_kept(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL const int *__restrict__ found,
-                          int rows, GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours)
-{
-    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= rows)
-        return;
-    GLOBAL const int *from = found + found_offsets[row];
-    for (int64 k = offsets[row]; k < offsets[row + 1]; ++k)
-        neighbours[k] = *from++;
-}
-
 /* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. */
 __global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                              GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,

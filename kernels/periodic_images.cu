@@ -195,14 +195,6 @@ __global__ void fill_rest(GLOBAL const int64 *__restrict__ offsets, int particle
     placed[particles + k] = make_float4((x + 0.5f) * apart, (y + 0.5f) * apart, beyond + (z + 0.5f) * apart, 0.0f);
 }
 
-/* Whether a half list holds a pair in the row of its first particle: one of (i, j, S) and (j, i, -S). */
-__device__ __forceinline__ int is_first(int i, int j, GLOBAL const int *from, GLOBAL const int *to)
-{
-    if (i != j)
-        return i < j;
-    return to[0] != from[0] ? to[0] > from[0] : to[1] != from[1] ? to[1] > from[1] : to[2] > from[2];
-}
-
 /* Count the pairs of each row, or with WRITES list their particles. found: neighbours among particles and images, of
    which those that are listed go to `images`, which may be the same array unless HALF or EXACT. With EXACT they are
    nearer than sqrt(reach2) in double precision; cell: vectors as rows. One thread per row. */
@@ -220,8 +212,11 @@ __global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found
     int64 k = WRITES ? offsets[row] : 0;
     for (int64 at = found_offsets[row]; at < found_offsets[row + 1]; ++at) {
         int image = found[at], j = image < rows ? image : sources[image - rows];
-        if (HALF && !is_first(row, j, moves + 3 * (size_t)row, moves + 3 * (size_t)image))
+#if HALF
+        GLOBAL const int *from = moves + 3 * (size_t)row, *to = moves + 3 * (size_t)image;
+        if (!is_first(row, j, to[0] - from[0], to[1] - from[1], to[2] - from[2]))
             continue;
+#endif
 #if EXACT
         double sum = 0.0;
         for (int axis = 0; axis < 3; ++axis) {

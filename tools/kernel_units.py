@@ -17,9 +17,9 @@ from gpubench import problems, registry
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
+from gpubench.core.host_work import HostWork
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
-from gpubench.libraries._image_lists import LibraryImages
 from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
@@ -28,7 +28,6 @@ from gpubench.neighbours.options import Options
 from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.rows import kernel
 from gpubench.problems.cells.contract import CellList
-from gpubench.problems.neighbours.contract import HostSearch
 from gpubench.workloads.sph import SPH
 
 # The last two exceed the bucket sort elements that fit in the registers of a whole GPU.
@@ -135,7 +134,7 @@ def wanted_units(only: str = "") -> dict[Unit, set[str]]:
     """
     chosen, others = Recorder(), Recorder()
     for name, cls in registry.algorithms().items():
-        if not issubclass(cls, HostSearch | LibraryImages):  # have no kernels of their own
+        if not issubclass(cls, HostWork):  # has no kernels
             make_algorithm(cls, chosen if is_like(name, only) else others)
     make_workloads(others)
     make_shared_workloads(others)
@@ -179,7 +178,7 @@ def make_neighbour_lists(device: Recorder) -> None:
             BatchPlan(device, positions, systems, cutoff, options)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
-            "write_image_shifts", "block_keys", "place_packed", "keep", "copy_kept",
+            "write_image_shifts", "block_keys", "place_packed", "keep",
             "write_shifted_geometry",
         ):  # fmt: skip
             plan.kernel(name)

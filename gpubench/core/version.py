@@ -2,7 +2,8 @@
 
 Included: the algorithm's class, all definitions in the package that it uses, even indirectly, and
 kernel files named there, with their includes; for several ranks also all decompositions and
-transports. Excluded: code that describes, checks or reports,
+transports; for calls of `NeighbourList`, which adapters import by name, also the searches that it
+chooses among. Excluded: code that describes, checks or reports,
 comments, docstrings, annotations, messages, and names of files and imports; results stay valid
 when these change. The sources are parsed, never imported, so that any commit can be hashed.
 
@@ -94,6 +95,13 @@ class SourceTree:
         digests = sorted(_digest(self._in_full(place, backend)) for place in seen)
         text = "\n".join([self._kernel(f"prelude/{backend}.h"), *digests])
         return f"{EPOCH}.{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    @cached_property
+    def interface(self) -> list[Place]:
+        """The places of `NeighbourList` and of the searches that it chooses among."""
+        public = self.resolve("__init__", "NeighbourList")
+        searches = (place for place in self._named.values() if place[0] == "algorithms/cell_search")
+        return [] if public is None else [public, *sorted(searches)]
 
     @cached_property
     def _named(self) -> dict[str, Place]:
@@ -215,6 +223,12 @@ class _Writer(ast.NodeTransformer):
             module = target if attribute is None else f"{target}/{attribute}"
             if target and self._sources.has(module, node.attr):
                 return self._reference(self._sources.resolve(module, node.attr), node)
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node:
+            case ast.Call(ast.Name("need"), [ast.Constant("gpubench"), *_]):
+                return ast.Tuple([self._reference(each, node) for each in self._sources.interface])
         return self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:

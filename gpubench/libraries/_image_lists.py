@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.host_work import HostWork
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._torch import Torch
 from gpubench.problems.images.contract import Images, ImageSearch
@@ -123,7 +124,7 @@ class LibraryPairs(LibraryImages):
         return Images(offsets, j[order].astype(np.int32), shifts[order].astype(np.int32))
 
 
-class HostPairs(LibraryPairs):
+class HostPairs(HostWork, LibraryPairs):
     """Pairs by a library without batches, on the host: `one` is called for each system."""
 
     kind = "numpy"

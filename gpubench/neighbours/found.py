@@ -270,10 +270,8 @@ def restored(
             name: None if array is None else arrays.view(array) for name, array in rows.items()
         }
         own = {} if first else rows  # neighbours are given less `first`
-        kernels, found = (
-            PairKernels(arrays.device, taken, box, cell),
-            ResultArrays(**views, given=own),
-        )
+        kernels = PairKernels(arrays.device, taken, box, cell)
+        found = ResultArrays(**views, given=own)
         return Found(arrays, kernels, found, taken, None, given, source, None, first)
 
 

@@ -38,10 +38,8 @@ class Vectors(torch.autograd.Function):  # type: ignore[misc]
             of_positions = sums.index_add(0, first, each, alpha=-1)
         if ctx.needs_input_grad[1]:
             box = ctx.box
-            shifts, each = (
-                shifts.to(at := torch.promote_types(box.dtype, gradient.dtype)),
-                gradient.to(at),
-            )
+            exact = torch.promote_types(box.dtype, gradient.dtype)
+            shifts, each = shifts.to(exact), gradient.to(exact)
             if box.ndim == 3:
                 of_each = shifts[:, :, None] * each[:, None]
                 of_box = each.new_zeros(box.shape).index_add(0, systems, of_each)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.base.errors import UserError
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.box import SearchBox
@@ -25,11 +24,15 @@ LEAST_GAIN = 2  # between the volumes of the box and of the packed one
 LEAST_PARTICLES = 2  # in a block in use, on average
 
 
+class Unpackable(Exception):
+    """Particles that cannot be packed, or hardly are: the search is of the box as it is."""
+
+
 class Packing:
     """Which blocks are in use, and where they are moved in `box`.
 
     arrays: of `positions`. bounds: the user's box, which axes without an edge do not have. reach:
-    including the skin. Raises UserError if the positions cannot be packed, or hardly are.
+    including the skin. Raises Unpackable.
     """
 
     def __init__(self, arrays: Arrays, positions: Any, bounds: SearchBox, reach: float) -> None:
@@ -44,14 +47,14 @@ class Packing:
         kernel(name="block_keys")(self._blocks, BLOCK, **given, out=keys)
         keys = arrays.view(arrays.library.unique(arrays.give(keys)))
         if (blocks := keys.shape[0]) * LEAST_PARTICLES > n:
-            raise UserError("the particles are far from each other")
+            raise Unpackable("the particles are far from each other")
         self._given = {
             **given, "keys": keys, "used": blocks, "status": self._status,
             "block_at": device.empty((blocks, 3), "int64"), "block_of": device.empty(n, "int32"),
         }  # fmt: skip
         kernel(name="find_blocks", WRITES=1)(self._blocks, BLOCK, **self._given)
         if not self.serves(positions):
-            raise UserError("a particle is too far away, or two blocks have a key")
+            raise Unpackable("a particle is too far away, or two blocks have a key")
         at = device.download(self._given["block_at"])
         is_open = ~np.array(bounds.periodic)
         moved, sizes = _moved(at, islands(at), is_open)
@@ -75,7 +78,7 @@ def packed(arrays: Arrays, positions: Any, box: SearchBox, reach: float) -> Pack
         return None
     try:
         packing = Packing(arrays, positions, box, reach)
-    except UserError:
+    except Unpackable:
         return None
     is_denser = math.prod(packing.box.size) * LEAST_GAIN < math.prod(box.size)
     return packing if is_denser else None
@@ -84,7 +87,7 @@ def packed(arrays: Arrays, positions: Any, box: SearchBox, reach: float) -> Pack
 def islands(at: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return a number for each block, the same for those that touch, also by others.
 
-    at: the blocks, shape (blocks, 3), each once. Raises UserError if there are too many.
+    at: the blocks, shape (blocks, 3), each once. Raises Unpackable if there are too many.
     """
     from scipy.sparse import coo_array  # slow to import
     from scipy.sparse.csgraph import connected_components
@@ -95,7 +98,7 @@ def islands(at: NDArray[np.int64]) -> NDArray[np.int32]:
         ranks.append(np.minimum(np.diff(values, prepend=values[0]), 2).cumsum()[index])
     (x, y, z), (wide, deep, high) = ranks, (int(rank.max()) + 3 for rank in ranks)
     if wide * deep * high >= 2**63:
-        raise UserError("too many blocks are far from each other")
+        raise Unpackable("too many blocks are far from each other")
     keys = (x * deep + y) * high + z
     order = np.argsort(keys)
     keys, touching = keys[order], []

@@ -9,6 +9,7 @@ import numpy as np
 from gpubench.devices.base import Device
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.plan import BLOCK, PairKernels, Plan, ResultArrays
+from gpubench.neighbours.rows import kernel
 from gpubench.primitives.scan import ExclusiveScan
 
 
@@ -23,7 +24,7 @@ class Refined(PairKernels):
         self._search, self._in_cells, self.packing = search, search.in_cells, search.packing
         self._reach2 = np.float64(reach) ** 2
         self._blocks = device.blocks(self.particles, BLOCK)
-        self._keep, self._copy = self.kernel("keep"), self.kernel("copy_kept")
+        self._keep, self._pack = self.kernel("keep"), kernel(device, "pack_pairs")
         self._scan = ExclusiveScan(device, self.particles, sum_type="int64")
 
     def rows(self, arrays: Arrays) -> ResultArrays:
@@ -36,9 +37,10 @@ class Refined(PairKernels):
         self._scan.launch(rows.counts, rows.offsets)
         pairs = int(self._device.download(rows.offsets)[-1])
         rows.neighbours = arrays.empty(pairs, "int32")
-        self._copy(
-            self._blocks, BLOCK, found_offsets=found.offsets, found=found.neighbours,
-            rows=self.particles, offsets=rows.offsets, neighbours=rows.neighbours,
+        self._pack(
+            self._blocks, BLOCK, offsets=found.offsets, neighbours=found.neighbours,
+            images=found.neighbours, rows=self.particles, to=rows.offsets, packed=rows.neighbours,
+            packed_images=rows.neighbours,
         )  # fmt: skip
         return pairs
 

@@ -46,4 +46,10 @@ __device__ __forceinline__ double way_to_image(GLOBAL const REAL *given, size_t 
     return way_by(given, i, j, to[0] - from[0], to[1] - from[1], to[2] - from[2], cell, axis);
 }
 
+/* Whether a half list holds a pair in the row of its first particle: one of (i, j, S) and (j, i, -S). */
+__device__ __forceinline__ int is_first(int i, int j, int a, int b, int c)
+{
+    return i != j ? i < j : a != 0 ? a > 0 : b != 0 ? b > 0 : c > 0;
+}
+
 #endif

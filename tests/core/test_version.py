@@ -216,6 +216,32 @@ def test_what_ranks_share_work_by_is_of_the_version_of_several(
     assert changed[0] == one and len({one, several, changed[1]}) == 3
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("kernels/neighbour_geometry.cu", "size_t j = ids[second];", "size_t j = ids[second] + 0;"),
+        ("kernels/counting_sort.cu", "return;", "{ return; }"),
+        ("gpubench/neighbours/plan.py", "BLOCK = 256", "BLOCK = 128"),
+    ],
+)
+def test_what_neighbour_list_runs_is_of_the_version_of_its_calls(
+    file: str, old: str, new: str, tree: tuple[Path, str | None, str | None]
+) -> None:
+    names = ("neighbour-list", "neighbour-list-images", "vesin-images")
+    folder, text = tree[0], (tree[0] / file).read_text(encoding="utf-8")
+    assert old in text
+
+    def versions() -> list[str | None]:
+        sources = SourceTree(folder / "gpubench", folder / "kernels")
+        return [sources.version([name], "cuda") for name in names]
+
+    before = versions()
+    (folder / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    ours, images, theirs = versions()
+    (folder / file).write_text(text, encoding="utf-8")
+    assert ours != before[0] and images != before[1] and theirs == before[2]
+
+
 def test_the_code_of_several_ranks_begins_where_it_is_said_to() -> None:
     sources = SourceTree(paths.PACKAGE, paths.kernel_folder())
     assert [place for place in SHARED if sources.has(*place)] == [*SHARED[:3]]

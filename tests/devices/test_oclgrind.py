@@ -59,7 +59,7 @@ PRODUCTS = {
 ELSEWHERE = {
     ("loop-subdivision", "by-screen-scan-search"), ("loop-subdivision", "by-screen-bitonic"),
     ("adaptive-bitonic", "reorder"), ("hash-grid", "original"),
-    ("bucket-sort-partial", "host-loop"),
+    ("bucket-sort-partial", "host-loop"), ("neighbour-list-images", "numpy"),
 }  # fmt: skip
 FORMS = [
     (name, form)
@@ -67,10 +67,9 @@ FORMS = [
     for form, described in cls.forms.items()
     if not described.requires - {"opencl"}
     and (cls.family != "neighbour-search" or (name, form) in SEARCHES)
-    and cls.family != "image-search"  # searches of NeighbourList are here by themselves
     and (cls.family != "unbounded-query" or (name, form) == HASH_QUERY)
     and (cls.family != "sparse-product" or (name, form) in PRODUCTS)
-    and (cls.family != "key-sort" or not issubclass(cls, HostWork))
+    and not issubclass(cls, HostWork)
     and (cls.family != "mesh-collision" or form in ("atomic", "no-filter", "given-tree"))
     and (name, form) not in ELSEWHERE
 ]
