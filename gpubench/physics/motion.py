@@ -110,7 +110,8 @@ def region(
     """Return the rows in and around a cube about a random particle, and a mask of those inside.
 
     The rows include all particles within `reach` of those inside. volume: the volume of all
-    particles; if they were evenly spread over it, SAMPLE of them would be in the cube.
+    particles; if they were evenly spread over it, SAMPLE of them would be in the cube. All
+    particles are inside where there are no more than SAMPLE.
     """
     rows, away, half_edge, _ = _cube(places, box, volume, reach, rng)
     return rows, np.all(np.abs(away) <= half_edge, axis=1)
@@ -147,6 +148,8 @@ def _cube(
     """
     units = np.asarray(box.units) / box.size
     half_edge = (SAMPLE / len(places) * volume) ** (1 / 3) / 2 * units
+    if len(places) <= SAMPLE:  # a long box may exceed that cube
+        half_edge = np.full(3, 2.0**31)
     margin = reach * units + UNITS
     middle = places[rng.integers(len(places)), :3]
 

@@ -81,6 +81,16 @@ def test_steps_at_the_far_wall_of_a_long_box_are_those_of_float64(opencl_device)
         assert simulation.check() is None
 
 
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_particles_too_near_a_wall_leave_it_as_in_float64(opencl_device, end):
+    simulation = made(opencl_device)
+    state = simulation.state()
+    nearest = np.argsort(state["places"][:, 2])[:10]
+    state["places"][nearest, 2] = 2**18 if end == "low" else 2**31 - 2**18
+    simulation.restore(state)
+    assert simulation.check() is None
+
+
 def test_wrong_velocities_and_residuals_are_noticed(opencl_device, monkeypatch):
     simulation = made(opencl_device)
     simulation.advance(4)
