@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpubench.base.errors import NotSupported, UserError
+from gpubench.decomposed.direct import DirectSlabs
 from gpubench.decomposed.dpd_ranks import DPDPlanes
 from gpubench.decomposed.hashed_master import HashedMaster
 from gpubench.decomposed.master import Master
@@ -64,5 +65,7 @@ def share(
                 " SPH with --decomposition master; else choose sorted cells, such as counting-sort"
             )
         kinds = (HashedMaster,)
+    if kinds == (Slabs, SPHPlanes) and device.team.transport.mailbox_kind:
+        kinds = (DirectSlabs,)
     name = f"{kinds[0].__name__}{workload.__name__}"
     return type(name, (*kinds, workload), {"team": device.team})

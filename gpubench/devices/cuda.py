@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -364,11 +364,14 @@ class CUDADevice(Device):
         try:
             self._cupy_stream.begin_capture()
             try:
-                work()
+                with self.team.noted() if self.team else nullcontext() as shared_steps:
+                    work()
             finally:
                 graph = self._cupy_stream.end_capture()
         finally:
             before.use()
+        if shared_steps:
+            return cast(Graph, self.team.graph(shared_steps))
         graph.upload(self._cupy_stream)
         return CUDAGraph(graph, self._cupy_stream)
 

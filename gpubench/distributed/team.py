@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gpubench.base.errors import UserError
-from gpubench.devices.base import Device
+from gpubench.devices.base import Device, Graph
 from gpubench.distributed.ranks import Ranks
 from gpubench.distributed.transport import Transport
 
@@ -37,6 +38,7 @@ class Team:
         self._known: dict[int, Any] = {}
         self._gone: list[int] = []
         self._count = 0
+        self._noted: list[tuple[Any, int]] | None = None
 
     def announce(self, shared: Any, *arguments: Any) -> None:
         """Make the other ranks create their parts of an object that rank 0 is creating."""
@@ -66,6 +68,29 @@ class Team:
             raise refused[0]
         return done
 
+    @contextmanager
+    def noted(self) -> Iterator[list[tuple[Any, int]]]:
+        """Return a context in which steps of shared objects are noted in a list, not queued."""
+        self._noted = []
+        try:
+            yield self._noted
+        finally:
+            self._noted = None
+
+    def notes(self, shared: Any, steps: int) -> bool:
+        """Note steps if they are only noted now; return whether they are."""
+        if self._noted is None:
+            return False
+        if self._noted and self._noted[-1][0] is shared:
+            steps += self._noted.pop()[1]
+        self._noted.append((shared, steps))
+        return True
+
+    @staticmethod
+    def graph(steps: Sequence[tuple[Any, int]]) -> Graph:
+        """Return noted steps as a graph: each rank replays its own, and looks between them."""
+        return _SharedGraph(steps)
+
     def follow(self) -> None:
         """Execute rank 0's commands until it ends."""
         while True:
@@ -90,6 +115,15 @@ class Team:
     def _tell(self, method: str, number: int, arguments: tuple[Any, ...]) -> None:
         gone, self._gone[:] = list(self._gone), []
         self.comm.bcast((gone, method, number, arguments))
+
+
+class _SharedGraph(Graph):
+    def __init__(self, steps: Sequence[tuple[Any, int]]) -> None:
+        self._steps = steps
+
+    def launch(self) -> None:
+        for shared, steps in self._steps:
+            shared.advance(steps)
 
 
 def together(

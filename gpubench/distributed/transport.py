@@ -10,9 +10,9 @@ from __future__ import annotations
 import ctypes
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gpubench.base import install
 from gpubench.base.errors import UserError
 from gpubench.devices import Device
+from gpubench.distributed.mailboxes import Mailboxes, PeerMailboxes
 from gpubench.distributed.ranks import Ranks
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ class Transport(ABC):
     """
 
     name: str
+    # The boxes through which steps go without a host; None if steps need their hosts.
+    mailbox_kind: ClassVar[type[Mailboxes] | None] = None
+    _mailboxes: Mailboxes | None = None
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
         self._device, self._ranks = device, ranks
@@ -113,11 +117,20 @@ class Transport(ABC):
             self._comm.Allreduce(_mpi().IN_PLACE, total)
             self._device.write(array, total)
 
-    def close(self) -> None:  # noqa: B027
+    def mailboxes(self, kinds: Mapping[str, tuple[str, ...]]) -> Mailboxes:
+        """Return the boxes between neighbours, which exist once. Collective; see `mailbox_kind`."""
+        if self._mailboxes is None or self._mailboxes.kinds != kinds:
+            assert self.mailbox_kind is not None
+            self._mailboxes = self.mailbox_kind(self._device, self._ranks, kinds)
+        return self._mailboxes
+
+    def close(self) -> None:
         """Free the transport's resources after all exchanges; it is not used again.
 
         May wait for the other ranks, so not after an error: `ends_all` ends the run instead.
         """
+        if self._mailboxes is not None:
+            self._mailboxes.close()
 
     @abstractmethod
     def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None: ...
@@ -298,6 +311,7 @@ class NCCLTransport(_Beside):
             self._queue.wait_event(self._done)
 
     def close(self) -> None:
+        super().close()
         self._beside.synchronize()
         self._communicator.destroy()
 
@@ -332,6 +346,7 @@ class PeerTransport(_Beside):
     """
 
     name = "peer"
+    mailbox_kind = PeerMailboxes
     WHERE, WRITTEN = 1, 2  # message tags
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
@@ -356,6 +371,7 @@ class PeerTransport(_Beside):
         self._senders: list[int] = []
 
     def close(self) -> None:
+        super().close()
         self._beside.synchronize()
         self._comm.Barrier()  # no copies to other ranks are pending
         for _, address in self._mapped.values():

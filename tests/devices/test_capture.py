@@ -46,7 +46,7 @@ def streams():
 @pytest.fixture
 def device(streams):
     cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: streams.current))
-    return SimpleNamespace(_cupy=cupy, _cupy_stream=Stream(streams))
+    return SimpleNamespace(_cupy=cupy, _cupy_stream=Stream(streams), team=None)
 
 
 @pytest.mark.parametrize("is_latest", [True, False], ids=["own", "of another device"])

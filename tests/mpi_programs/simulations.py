@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from gpubench.decomposed import room
 from gpubench.decomposed.planes import Planes
 from gpubench.devices import Device
+from gpubench.distributed.mailboxes import HostMailboxes
+from gpubench.distributed.transport import MPITransport
 from gpubench.simulate.ranks import Crew
 from gpubench.simulate.setup import ALGORITHM, Setup
 from gpubench.workloads import dpd
@@ -100,7 +102,10 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    for name, value in json.loads(sys.argv[3]).items():
+    constants = json.loads(sys.argv[3])
+    if constants.pop("DIRECT", False):
+        MPITransport.mailbox_kind = HostMailboxes
+    for name, value in constants.items():
         module = room if hasattr(room, name) else dpd
         assert hasattr(module, name)
         setattr(module, name, value)

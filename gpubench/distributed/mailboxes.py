@@ -1,0 +1,203 @@
+"""Memory of each rank that its neighbours on both sides write, and words that say when they have.
+
+In each turn a rank writes one kind of message into the boxes of both neighbours, posts it, and
+waits for theirs. On the NVIDIA GPUs of one host kernels write and wait, so no host takes part.
+Boxes need no word back: before a rank writes a kind of message again, it has received a later kind
+from the neighbour, who sends that only when it has read the earlier one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpubench.devices.base import Device
+from gpubench.distributed.ranks import Ranks
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+LOW, HIGH = SIDES = 0, 1
+FLAG_STEP = 32  # as in kernels/common/part.h
+PATIENCE_NS = 20_000_000_000  # after which a neighbour is taken for dead
+ALIGNED = 256  # bytes, as of a device's allocations
+
+Layout = Mapping[str, tuple[tuple[int, ...], str]]  # the arrays of a box: shape and dtype
+Arrays = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """The boxes of one layout, by side: this rank's, and the neighbours' that it writes.
+
+    Without a neighbour, `theirs` is this rank's own box, which then nobody reads.
+    """
+
+    mine: Mapping[int, Arrays]
+    theirs: Mapping[int, Arrays]
+
+
+class Mailboxes(ABC):
+    """The boxes between a rank and those before and after it.
+
+    kinds: the arrays of each kind of message, by their names in a layout.
+    """
+
+    def __init__(self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]]) -> None:
+        self._device, self.kinds = device, kinds
+        self._comm: Intracomm = ranks.comm.Dup()
+        beside = {LOW: ranks.rank - 1, HIGH: ranks.rank + 1}
+        self.neighbours = {s: peer for s, peer in beside.items() if 0 <= peer < ranks.size}
+        self.sides = sum(1 << side for side in self.neighbours)
+
+    @abstractmethod
+    def boxes(self, layout: Layout) -> Boxes:
+        """Return boxes; the same object as before if the layout and their memory are the same.
+
+        Collective, with the same layout in all ranks. Older boxes may become invalid.
+        """
+
+    @abstractmethod
+    def post(self, boxes: Boxes, kind: str, part: Any) -> None:
+        """Queue telling the neighbours that a message of this kind is in their boxes."""
+
+    @abstractmethod
+    def wait(self, boxes: Boxes, kind: str, part: Any) -> None:
+        """Queue waiting until the messages of this kind are in this rank's boxes.
+
+        part: the array whose word PART_FAULT receives PART_LATE after PATIENCE_NS.
+        """
+
+    def close(self) -> None:  # noqa: B027
+        """Free the memory; collective."""
+
+
+class PeerMailboxes(Mailboxes):
+    """One allocation of each rank, opened by its neighbours through CUDA IPC handles."""
+
+    def __init__(self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]]) -> None:
+        super().__init__(device, ranks, kinds)
+        import cupy
+
+        self._cuda = cupy.cuda
+        self._runtime = cupy.cuda.runtime
+        self._array = cupy.ndarray
+        self._base, self._size, self._opened = 0, 0, dict[int, int]()
+        self._known: dict[str, Boxes] = {}
+        self._turns = device.upload(np.zeros(len(kinds), np.int32))
+        self._set, self._wait = (
+            device.kernel("slabs.cu", name, BLOCK=len(SIDES), COLUMNS=1)
+            for name in ("set_flags", "wait_for_flags")
+        )
+
+    def boxes(self, layout: Layout) -> Boxes:
+        flags = ((FLAG_STEP * len(self.kinds),), "uint32")
+        layout = {"flags": flags, **layout}  # first, so that all layouts share them
+        places, size = {}, 0
+        for name, (shape, dtype) in layout.items():
+            for side in SIDES:
+                places[side, name] = size
+                count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+                size += -(-count // ALIGNED) * ALIGNED
+        if size > self._size:
+            self.close()
+            self._open(size)
+        if (key := repr(layout)) not in self._known:
+            self._known[key] = Boxes(
+                {side: self._arrays(self._base, side, layout, places) for side in SIDES},
+                {
+                    side: self._arrays(self._opened[side], 1 - side, layout, places)
+                    if side in self._opened
+                    else self._arrays(self._base, side, layout, places)
+                    for side in SIDES
+                },
+            )
+        return self._known[key]
+
+    def _arrays(
+        self, base: int, side: int, layout: Layout, places: Mapping[tuple[int, str], int]
+    ) -> Arrays:
+        memory = self._cuda.UnownedMemory(base, self._size, self, self._cuda.Device().id)
+        return {
+            name: self._array(
+                shape, dtype, memptr=self._cuda.MemoryPointer(memory, places[side, name])
+            )
+            for name, (shape, dtype) in layout.items()
+        }
+
+    def _open(self, size: int) -> None:
+        runtime = self._runtime
+        self._base, self._size = runtime.malloc(size), size
+        runtime.memset(self._base, 0, size)
+        runtime.deviceSynchronize()
+        self._device.fill(self._turns, 0x00)
+        handles = self._comm.allgather(runtime.ipcGetMemHandle(self._base))
+        self._opened = {
+            side: runtime.ipcOpenMemHandle(handles[peer]) for side, peer in self.neighbours.items()
+        }
+
+    def close(self) -> None:
+        if not self._size:
+            return
+        self._device.synchronize()
+        self._comm.Barrier()  # nobody writes any more
+        for address in self._opened.values():
+            self._runtime.ipcCloseMemHandle(address)
+        self._comm.Barrier()  # nobody has this rank's memory mapped
+        self._runtime.free(self._base)
+        self._size, self._opened, self._known = 0, {}, {}
+
+    def post(self, boxes: Boxes, kind: str, part: Any) -> None:
+        flags = (boxes.theirs[side]["flags"] for side in SIDES)
+        self._set(1, len(SIDES), self._turns, [*self.kinds].index(kind), self.sides, *flags)
+
+    def wait(self, boxes: Boxes, kind: str, part: Any) -> None:
+        flags = (boxes.mine[side]["flags"] for side in SIDES)
+        self._wait(
+            1, len(SIDES), self._turns, [*self.kinds].index(kind), self.sides, *flags,
+            np.int64(PATIENCE_NS), part,
+        )  # fmt: skip
+
+
+class HostMailboxes(Mailboxes):
+    """A stand-in for any device: what is written for a neighbour travels by MPI when it is posted.
+
+    So the hosts take part; it proves steps on devices that reach no other's memory.
+    """
+
+    def __init__(self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]]) -> None:
+        super().__init__(device, ranks, kinds)
+        self._known: dict[str, Boxes] = {}
+
+    def boxes(self, layout: Layout) -> Boxes:
+        if (key := repr(layout)) not in self._known:
+            mine, theirs = (
+                {
+                    side: {name: self._device.empty(*array) for name, array in layout.items()}
+                    for side in SIDES
+                }
+                for _ in range(2)
+            )
+            self._known[key] = Boxes(mine, theirs)
+        return self._known[key]
+
+    def post(self, boxes: Boxes, kind: str, part: Any) -> None:
+        self._sent = [
+            self._comm.Isend(self._device.download(boxes.theirs[side][name]), peer, 1 - side)
+            for side, peer in self.neighbours.items()
+            for name in self.kinds[kind]
+        ]
+
+    def wait(self, boxes: Boxes, kind: str, part: Any) -> None:
+        for side, peer in self.neighbours.items():
+            for name in self.kinds[kind]:
+                array = boxes.mine[side][name]
+                rows = np.empty(array.shape, array.dtype)
+                self._comm.Recv(rows, peer, side)
+                self._device.write(array, rows)
+        for request in self._sent:
+            request.Wait()
