@@ -13,7 +13,7 @@ from gpubench.decomposed.shared import Phase
 from gpubench.decomposed.slab_ranks import Slabs
 from gpubench.decomposed.sph_ranks import SPHPlanes
 from gpubench.devices.base import Graph
-from gpubench.distributed.mailboxes import HIGH, LOW, SIDES, Boxes, Mailboxes
+from gpubench.distributed.mailboxes import LOW, SIDES, Boxes, Mailboxes
 from gpubench.distributed.slabs import is_unbalanced
 from gpubench.distributed.team import together
 from gpubench.problems.cells.contract import CellList, SortedCells
@@ -49,10 +49,10 @@ class DirectSlabs(Slabs, SPHPlanes):
     allocates more. Where planes must be reassigned, `Slabs` does the next step too.
 
     block: steps queued since the host looked; while it is positive, `held`, `owned`, `counts` and
-    `computed_rows` are those of its begin.
+    `computed_rows` are those of its begin. redone: steps that were done again.
     """
 
-    block = 0
+    block = redone = 0
     _is_due = False  # whether planes must be reassigned
     _is_warm = False  # whether a step has been launched, so that the next may be recorded
     _steps: Graph | None = None
@@ -245,6 +245,7 @@ class DirectSlabs(Slabs, SPHPlanes):
         self._is_due = is_unbalanced(planes, self.bounds, room.IMBALANCE)
 
     def _do_again(self, steps: int) -> None:
+        self.redone += steps
         self.step -= steps
         self._set_clock()
         for array, copy in zip(self._kept, self._saved, strict=True):
@@ -358,9 +359,9 @@ class DirectSlabs(Slabs, SPHPlanes):
     def _forces_within(self, begin: int, end: int) -> None:
         """Queue the forces on half of the inner planes."""
         self._on_rows["forces_of"](
-            self.device.blocks(self.capacity // 2 + BLOCK, BLOCK), BLOCK, self.current[0], self.flow,
-            self.cells, self.noted, self.notes, self.packed_box, self.kernels.fluid, self.rows,
-            self._part, begin, end, self.force,
+            self.device.blocks(self.capacity // 2 + BLOCK, BLOCK), BLOCK, self.current[0],
+            self.flow, self.cells, self.noted, self.notes, self.packed_box, self.kernels.fluid,
+            self.rows, self._part, begin, end, self.force,
         )  # fmt: skip
 
     def _edge_forces_within(self) -> None:

@@ -90,8 +90,7 @@ class PeerMailboxes(Mailboxes):
         self._known: dict[str, Boxes] = {}
         self._turns = device.upload(np.zeros(len(kinds), np.int32))
         self._set, self._wait = (
-            device.kernel("slabs.cu", name, BLOCK=len(SIDES), COLUMNS=1)
-            for name in ("set_flags", "wait_for_flags")
+            device.kernel("flags.cu", name) for name in ("set_flags", "wait_for_flags")
         )
 
     def boxes(self, layout: Layout) -> Boxes:

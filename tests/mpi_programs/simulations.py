@@ -1,7 +1,8 @@
 """Run shared simulations one after the other, and tell of each in a line of JSON.
 
 Arguments: a device; runs as `Run` has them, as a list in JSON; and what constants of
-gpubench/decomposed/room.py and gpubench/workloads/dpd.py shall be.
+gpubench/decomposed/room.py and gpubench/workloads/dpd.py shall be; or DIRECT, for steps as on GPUs
+that write each other's memory, with stand-ins for boxes and graphs. Then a transport, if any.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from gpubench.decomposed import room
 from gpubench.decomposed.planes import Planes
 from gpubench.devices import Device
+from gpubench.devices.base import Graph
+from gpubench.devices.opencl import OpenCLDevice
 from gpubench.distributed.mailboxes import HostMailboxes
 from gpubench.distributed.transport import MPITransport
 from gpubench.simulate.ranks import Crew
@@ -42,6 +45,16 @@ class Run:
     steps: int
     every: int
     algorithm: str = ALGORITHM
+
+
+class Recorded(Graph):
+    """A stand-in for a graph, which queues the launches again."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+
+    def launch(self) -> None:
+        self._work()
 
 
 def bits(simulation: SPH | dpd.DPD) -> str:
@@ -96,6 +109,7 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
                 "bits": bits(simulation),
                 "bounds": bounds,
                 "touched": touched,
+                "redone": getattr(simulation, "redone", None),
             }
         )
     return found
@@ -105,11 +119,13 @@ def main() -> None:
     constants = json.loads(sys.argv[3])
     if constants.pop("DIRECT", False):
         MPITransport.mailbox_kind = HostMailboxes
+        OpenCLDevice.features |= {"graphs"}
+        OpenCLDevice.capture = lambda _, work: Recorded(work)  # type: ignore[method-assign]
     for name, value in constants.items():
         module = room if hasattr(room, name) else dpd
         assert hasattr(module, name)
         setattr(module, name, value)
-    crew = Crew.join(sys.argv[1])
+    crew = Crew.join(sys.argv[1], *sys.argv[4:])
     with crew.ends_all():
         if crew.follows:
             crew.follow()
