@@ -270,19 +270,19 @@ class DirectSlabs(Slabs, SPHPlanes):
         return [
             ("cell ids", self._find_held_cells),
             ("sort", self._arrange),
-            ("exchange halo", lambda: self._send_edges("places", self.current[0])),
+            ("exchange halo", lambda: self._exchange_edges("places", self.current[0])),
             ("density", lambda: self._densities_within(INNER, LAST)),
-            ("exchange halo", lambda: self._take_edges("places", self.current[0])),
+            ("exchange halo", self.device.join),
             ("density", self._edge_densities),
-            ("exchange halo", lambda: self._send_edges("flow", self.flow)),
+            ("exchange halo", lambda: self._exchange_edges("flow", self.flow)),
             ("force", lambda: self._forces_within(MIDDLE, LAST)),
-            ("exchange halo", lambda: self._take_edges("flow", self.flow)),
+            ("exchange halo", self.device.join),
             ("force", self._edge_forces_within),
             ("integrate", self._move_edges),
-            ("exchange particles", self._send_movers),
+            ("exchange particles", self._exchange_movers),
             ("force", lambda: self._forces_within(INNER, MIDDLE)),
             ("integrate", self._move_inner),
-            ("exchange particles", self._take_movers),
+            ("exchange particles", self.device.join),
         ]
 
     @property
@@ -321,25 +321,41 @@ class DirectSlabs(Slabs, SPHPlanes):
             self._leaving, self._found_starts, self.cells, *self.current, self.coarse,
         )  # fmt: skip
 
-    def _send_edges(self, kind: str, rows: Any) -> None:
+    def _exchange_edges(self, kind: str, rows: Any) -> None:
+        """Queue sending the edges and taking the halo, beside the inner planes, which need none."""
         assert self._boxes is not None
-        per_side = self._per_side
-        self._on_rows["send_edges"](
-            len(SIDES) * per_side, BLOCK, rows, self._start, self._plane_cells,
-            self.top - self.planes[0], self.edge, self._box_room, self._mailboxes.sides, per_side,
-            int(kind == "places"), *self._both("theirs", kind, "starts"),
-        )  # fmt: skip
-        self._mailboxes.post(self._boxes, kind, self._part)
+        per_side, is_first = self._per_side, int(kind == "places")
+        sides, plane = self._mailboxes.sides, self._plane_cells
+        with self.device.beside():
+            self._on_rows["send_edges"](
+                len(SIDES) * per_side, BLOCK, rows, self._start, plane, self.top - self.planes[0],
+                self.edge, self._box_room, sides, per_side, is_first,
+                *self._both("theirs", kind, "starts"),
+            )  # fmt: skip
+            self._mailboxes.post(self._boxes, kind)
+            self._mailboxes.wait(self._boxes, kind, self._part)
+            self._on_rows["take_edges"](
+                len(SIDES) * per_side, BLOCK, *self._both("mine", kind, "starts"), self.packed_box,
+                plane, *self.planes, self.edge, sides, per_side, is_first, self._part, self.cells,
+                self.coarse, rows,
+            )  # fmt: skip
 
-    def _take_edges(self, kind: str, rows: Any) -> None:
+    def _exchange_movers(self) -> None:
+        """Queue announcing the migrants that were written, and taking those that come."""
         assert self._boxes is not None
-        per_side = self._per_side
-        self._mailboxes.wait(self._boxes, kind, self._part)
-        self._on_rows["take_edges"](
-            len(SIDES) * per_side, BLOCK, *self._both("mine", kind, "starts"), self.packed_box,
-            self._plane_cells, *self.planes, self.edge, self._mailboxes.sides, per_side,
-            int(kind == "places"), self._part, self.cells, self.coarse, rows,
-        )  # fmt: skip
+        per_side, sides = self.device.blocks(self._box_room, BLOCK), self._mailboxes.sides
+        with self.device.beside():
+            self._on_rows["count_movers"](
+                1, BLOCK, self._leaving, self._box_room, sides, self._part,
+                *self._both("theirs", "moved"),
+            )  # fmt: skip
+            self._mailboxes.post(self._boxes, "movers")
+            self._mailboxes.wait(self._boxes, "movers", self._part)
+            self._on_rows["take_movers"](
+                len(SIDES) * per_side, BLOCK,
+                *self._both("mine", "moved places", "moved velocities", "moved"), self._leaving,
+                self.capacity, sides, per_side, self._part, self.places, self.state_columns[0],
+            )  # fmt: skip
 
     def _densities_within(self, begin: int, end: int) -> None:
         self._on_rows["densities_of"](
@@ -381,28 +397,9 @@ class DirectSlabs(Slabs, SPHPlanes):
             self.state_columns[0], self.fault,
         )  # fmt: skip
 
-    def _send_movers(self) -> None:
-        assert self._boxes is not None
-        self._on_rows["count_movers"](
-            1, BLOCK, self._leaving, self._box_room, self._mailboxes.sides, self._part,
-            *self._both("theirs", "moved"),
-        )  # fmt: skip
-        self._mailboxes.post(self._boxes, "movers", self._part)
-
     def _move_inner(self) -> None:
         self._on_rows["move_inner"](
             self.device.blocks(self.capacity, BLOCK), BLOCK, self.current[0], self.flow, self.force,
             self.packed_box, self.kernels.fluid, self.clock, self._part, self.places,
             self.state_columns[0], self.fault,
-        )  # fmt: skip
-
-    def _take_movers(self) -> None:
-        assert self._boxes is not None
-        per_side = self.device.blocks(self._box_room, BLOCK)
-        self._mailboxes.wait(self._boxes, "movers", self._part)
-        self._on_rows["take_movers"](
-            len(SIDES) * per_side, BLOCK,
-            *self._both("mine", "moved places", "moved velocities", "moved"), self._leaving,
-            self.capacity, self._mailboxes.sides, per_side, self._part, self.places,
-            self.state_columns[0],
         )  # fmt: skip

@@ -24,6 +24,7 @@ from gpubench.base.errors import DeviceUnavailable, OutOfMemory
 from gpubench.base.plugins import kernel_folders
 from gpubench.base.user_cache import kept, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
+from gpubench.devices.streams import Side, as_cupy_stream
 
 LARGE_BYTES = 2**20  # smaller downloads go to ordinary pageable memory
 POOLED_BYTES = 2**31  # after allocating this much page-locked memory, unused blocks are freed
@@ -149,7 +150,7 @@ class CUDADevice(Device):
         cupy.cuda.Device(number).use()
         self.stream = driver.Stream()
         self._outer_stream = cupy.cuda.get_current_stream()
-        self._cupy_stream = _as_cupy_stream(cupy, self.stream)
+        self._cupy_stream = as_cupy_stream(cupy, self.stream)
         self._cupy_stream.use()
         self.spec = f"cuda:{number}"
         self.name = device.name()
@@ -164,6 +165,7 @@ class CUDADevice(Device):
         self._compilers: ThreadPoolExecutor | None = None
         self._codes: dict[ModuleKey, Future[bytes]] = {}
         self._unfinished: list[Callable[[], Any]] = []
+        self._side: Side | None = None
         self._nvml = _nvml_handle(device)
         self._locked = 0
 
@@ -254,6 +256,11 @@ class CUDADevice(Device):
                 found.set_attribute(most, shared)
             return found
 
+        @cache
+        def beside() -> Any:
+            assert self._side is not None
+            return self._side.function(self._cubin(*key), name)
+
         if self._compilers is None:
             function()
         else:
@@ -261,6 +268,10 @@ class CUDADevice(Device):
 
         def launch(blocks: int, threads: int, *arguments: Any) -> None:
             nonlocal prepared
+            if self._side is not None and self._side.is_open:
+                given = [scalar(argument) for argument in arguments]
+                beside()((blocks,), (threads,), given, shared, self._side.stream)
+                return
             if prepared is None:
                 function().prepare([_code(argument) for argument in arguments])
                 prepared = function().prepared_async_call
@@ -343,6 +354,16 @@ class CUDADevice(Device):
 
             built.write_bytes(kept(path, compiled))
             return ctypes.CDLL(str(built))  # once loaded, its file may be removed
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        self._side = self._side or Side(self._cupy, self._cupy_stream)
+        with self._side.opened():
+            yield
+
+    def join(self) -> None:
+        if self._side is not None:
+            self._side.join()
 
     def record(self) -> Any:
         event = self._driver.Event()
@@ -440,23 +461,6 @@ class CUDADevice(Device):
             self._cupy.get_default_memory_pool().free_all_blocks()
         finally:
             self._context.pop()
-
-
-class _StreamOf:
-    """Adds the CUDA stream protocol to a PyCUDA stream, for CuPy 14 and later."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._stream.handle
-
-
-def _as_cupy_stream(cupy: Any, stream: Any) -> Any:
-    """Wrap a PyCUDA stream for CuPy."""
-    if hasattr(cupy.cuda.Stream, "from_external"):
-        return cupy.cuda.Stream.from_external(_StreamOf(stream))
-    return cupy.cuda.ExternalStream(stream.handle)
 
 
 def _code(argument: Any) -> str:

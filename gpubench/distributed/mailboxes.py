@@ -62,7 +62,7 @@ class Mailboxes(ABC):
         """
 
     @abstractmethod
-    def post(self, boxes: Boxes, kind: str, part: Any) -> None:
+    def post(self, boxes: Boxes, kind: str) -> None:
         """Queue telling the neighbours that a message of this kind is in their boxes."""
 
     @abstractmethod
@@ -88,7 +88,8 @@ class PeerMailboxes(Mailboxes):
         self._array = cupy.ndarray
         self._base, self._size, self._opened = 0, 0, dict[int, int]()
         self._known: dict[str, Boxes] = {}
-        self._turns = device.upload(np.zeros(len(kinds), np.int32))
+        # The turns of each kind that this rank has posted, and waited for.
+        self._posted, self._heard = (device.empty(len(kinds), "int32") for _ in range(2))
         self._set, self._wait = (
             device.kernel("flags.cu", name) for name in ("set_flags", "wait_for_flags")
         )
@@ -133,7 +134,8 @@ class PeerMailboxes(Mailboxes):
         self._base, self._size = runtime.malloc(size), size
         runtime.memset(self._base, 0, size)
         runtime.deviceSynchronize()
-        self._device.fill(self._turns, 0x00)
+        self._device.fill(self._posted, 0x00)
+        self._device.fill(self._heard, 0x00)
         handles = self._comm.allgather(runtime.ipcGetMemHandle(self._base))
         self._opened = {
             side: runtime.ipcOpenMemHandle(handles[peer]) for side, peer in self.neighbours.items()
@@ -150,14 +152,14 @@ class PeerMailboxes(Mailboxes):
         self._runtime.free(self._base)
         self._size, self._opened, self._known = 0, {}, {}
 
-    def post(self, boxes: Boxes, kind: str, part: Any) -> None:
+    def post(self, boxes: Boxes, kind: str) -> None:
         flags = (boxes.theirs[side]["flags"] for side in SIDES)
-        self._set(1, len(SIDES), self._turns, [*self.kinds].index(kind), self.sides, *flags)
+        self._set(1, len(SIDES), self._posted, [*self.kinds].index(kind), self.sides, *flags)
 
     def wait(self, boxes: Boxes, kind: str, part: Any) -> None:
         flags = (boxes.mine[side]["flags"] for side in SIDES)
         self._wait(
-            1, len(SIDES), self._turns, [*self.kinds].index(kind), self.sides, *flags,
+            1, len(SIDES), self._heard, [*self.kinds].index(kind), self.sides, *flags,
             np.int64(PATIENCE_NS), part,
         )  # fmt: skip
 
@@ -184,7 +186,7 @@ class HostMailboxes(Mailboxes):
             self._known[key] = Boxes(mine, theirs)
         return self._known[key]
 
-    def post(self, boxes: Boxes, kind: str, part: Any) -> None:
+    def post(self, boxes: Boxes, kind: str) -> None:
         self._sent = [
             self._comm.Isend(self._device.download(boxes.theirs[side][name]), peer, 1 - side)
             for side, peer in self.neighbours.items()

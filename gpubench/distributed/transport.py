@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gpubench.base import install
 from gpubench.base.errors import UserError
 from gpubench.devices import Device
+from gpubench.devices.streams import FIRST_OF_ALL
 from gpubench.distributed.mailboxes import Mailboxes, PeerMailboxes
 from gpubench.distributed.ranks import Ranks
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 NAMES = ("mpi", "nccl", "peer")
 INSTALL_NCCL = f"{install.hint('nccl13')} (or [nccl12], to match CuPy)"
-FIRST_OF_ALL = -5  # stream priority: CUDA clamps it to its highest
 BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: changes when an address is reallocated
 
 

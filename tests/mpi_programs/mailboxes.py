@@ -48,7 +48,7 @@ def turns(device: Device, boxes_of: Mailboxes, ranks: Ranks, number: int) -> Non
                 for name in names:
                     fresh = device.upload(drawn(layout, name, turn, ranks.rank, side))
                     device.copy(fresh, boxes.theirs[side][name])
-            boxes_of.post(boxes, kind, part)
+            boxes_of.post(boxes, kind)
             for _ in range(lags[turn, k]):
                 device.fill(busy, 0)
             boxes_of.wait(boxes, kind, part)
@@ -69,7 +69,7 @@ def late(device: Device, boxes_of: Mailboxes, ranks: Ranks) -> None:
     boxes = boxes_of.boxes(LAYOUTS[0])
     if ranks.rank == 1:
         for _ in range(1000):
-            boxes_of.post(boxes, "first", part)
+            boxes_of.post(boxes, "first")
             boxes_of.wait(boxes, "first", part)
     found = device.download(part)
     assert found[FAULT] == (LATE if ranks.rank == 1 else 0) and found.sum() == found[FAULT]
