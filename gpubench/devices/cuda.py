@@ -24,7 +24,7 @@ from gpubench.base.errors import DeviceUnavailable, OutOfMemory
 from gpubench.base.plugins import kernel_folders
 from gpubench.base.user_cache import kept, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
-from gpubench.devices.streams import Side, as_cupy_stream
+from gpubench.devices.streams import SideStream, as_cupy_stream
 
 LARGE_BYTES = 2**20  # smaller downloads go to ordinary pageable memory
 POOLED_BYTES = 2**31  # after allocating this much page-locked memory, unused blocks are freed
@@ -165,7 +165,7 @@ class CUDADevice(Device):
         self._compilers: ThreadPoolExecutor | None = None
         self._codes: dict[ModuleKey, Future[bytes]] = {}
         self._unfinished: list[Callable[[], Any]] = []
-        self._side: Side | None = None
+        self._side: SideStream | None = None
         self._nvml = _nvml_handle(device)
         self._locked = 0
 
@@ -357,7 +357,7 @@ class CUDADevice(Device):
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        self._side = self._side or Side(self._cupy, self._cupy_stream)
+        self._side = self._side or SideStream(self._cupy, self._cupy_stream)
         with self._side.opened():
             yield
 

@@ -9,7 +9,7 @@ from typing import Any
 FIRST_OF_ALL = -5  # stream priority: CUDA clamps it to its highest
 
 
-class Side:
+class SideStream:
     """A second stream, preferred to the device's. CuPy launches on it: PyCUDA's have one priority.
 
     is_open: whether kernels are now queued on it.
