@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from stand_ins import stand_in
 
 from gpubench.decomposed.direct import FAULT, LATE, WORDS
 from gpubench.devices import Device, open_device
 from gpubench.distributed import mailboxes
-from gpubench.distributed.mailboxes import HostMailboxes, Mailboxes
+from gpubench.distributed.mailboxes import Mailboxes
 from gpubench.distributed.ranks import Ranks, device_spec, ends_all
-from gpubench.distributed.transport import MPITransport, open_transport
+from gpubench.distributed.transport import open_transport
 
 KINDS = {"first": ("rows", "few"), "second": ("others",)}
 LAYOUTS: list[dict[str, tuple[tuple[int, ...], str]]] = [
@@ -78,7 +79,8 @@ def late(device: Device, boxes_of: Mailboxes, ranks: Ranks) -> None:
 def main() -> None:
     spec, name, number = sys.argv[1:]
     if name == "host":
-        MPITransport.mailbox_kind, name = HostMailboxes, "mpi"
+        stand_in()
+        name = "mpi"
     ranks = Ranks.join()
     with ends_all(ranks):
         gpus = ranks.local_size if spec == "cuda" else None
