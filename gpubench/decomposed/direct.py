@@ -13,7 +13,7 @@ from gpubench.decomposed.shared import Phase
 from gpubench.decomposed.slab_ranks import Slabs
 from gpubench.decomposed.sph_ranks import SPHPlanes
 from gpubench.devices.base import Graph
-from gpubench.distributed.mailboxes import LOW, SIDES, Boxes, Mailboxes
+from gpubench.distributed.mailboxes import SIDES, Boxes, Mailboxes
 from gpubench.distributed.slabs import is_unbalanced
 from gpubench.distributed.team import together
 from gpubench.problems.cells.contract import CellList, SortedCells
@@ -23,6 +23,7 @@ from gpubench.workloads.cell_workload import BLOCK
 HELD, STAYED, OWNED, FAULT, BEGIN, INNER, MIDDLE, LAST, END, WORDS = range(10)
 LATE = 8
 STEPS_PER_GRAPH = 4
+BOX_GROWTH = 1.25  # new boxes, and a new graph, once they should be that much larger
 # The arrays of each kind of message, in the order of a step.
 KINDS = {
     "places": ("places", "starts"),
@@ -53,6 +54,8 @@ class DirectSlabs(Slabs, SPHPlanes):
     """
 
     block = redone = 0
+    _box_rows = 0  # the same in all ranks
+    _planes_before: NDArray[np.int64] = np.zeros(0, np.int64)  # particles per plane, all ranks
     _is_due = False  # whether planes must be reassigned
     _is_warm = False  # whether a step has been launched, so that the next may be recorded
     _steps: Graph | None = None
@@ -163,7 +166,7 @@ class DirectSlabs(Slabs, SPHPlanes):
 
     def _do_with_hosts(self, steps: int) -> None:
         """Do steps as `Slabs` does."""
-        self._is_due = False
+        self._is_due, self._planes_before = False, np.zeros(0, np.int64)
         for _ in range(steps):
             for _, launch in super()._own_phases():
                 launch()
@@ -222,6 +225,9 @@ class DirectSlabs(Slabs, SPHPlanes):
         if self.block == 0:
             return
         steps, self.block = self.block, 0
+        # Of the block before, while the device does this one: `Slabs` counts again if need be.
+        if len(self._planes_before) > 0:
+            self._is_due = is_unbalanced(self._planes_before, self.bounds, room.IMBALANCE)
         low, high = self.planes
         ends = self.top - low + 1
         found = self._found[: 4 * ends]
@@ -242,7 +248,7 @@ class DirectSlabs(Slabs, SPHPlanes):
         self.held, self.owned, self.computed_rows = (int(part[w]) for w in (HELD, STAYED, OWNED))
         planes = np.concatenate([each for _, each in told])
         self._widest = max(self._widest, int(planes.max()))
-        self._is_due = is_unbalanced(planes, self.bounds, room.IMBALANCE)
+        self._planes_before = planes
 
     def _do_again(self, steps: int) -> None:
         self.redone += steps
@@ -257,7 +263,10 @@ class DirectSlabs(Slabs, SPHPlanes):
 
     def _layout(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return the arrays of a box, the same in all ranks, as is the widest plane."""
-        rows = (self._room_beside(self._widest), 4)
+        wanted = self._room_beside(self._widest)
+        if wanted > BOX_GROWTH * self._box_rows:
+            self._box_rows = wanted
+        rows = (self._box_rows, 4)
         return {
             "places": (rows, "float32"), "starts": ((self._plane_cells + 1,), "int32"),
             "flow": (rows, "float32"), "moved places": (rows, "float32"),
@@ -286,15 +295,9 @@ class DirectSlabs(Slabs, SPHPlanes):
         ]
 
     @property
-    def _box_room(self) -> int:
-        """The rows of a box."""
-        assert self._boxes is not None
-        return int(self._boxes.mine[LOW]["places"].shape[0])
-
-    @property
     def _per_side(self) -> int:
         """Blocks of a launch over rows and cells of one edge plane."""
-        return self.device.blocks(max(self._box_room, self._plane_cells + 1), BLOCK)
+        return self.device.blocks(max(self._box_rows, self._plane_cells + 1), BLOCK)
 
     def _both(self, which: str, *names: str) -> list[Any]:
         """Return arrays of the boxes on both sides; which: mine or theirs."""
@@ -317,7 +320,7 @@ class DirectSlabs(Slabs, SPHPlanes):
         self._on_rows["arrange"](
             self.device.blocks(items, BLOCK), BLOCK, answer.start, answer.order, self.places,
             self.state_columns[0], self.packed_box, planes, low * self._plane_cells, self.edge,
-            min(self._box_room, self.edge), self._mailboxes.sides, int(self.top < high), self._part,
+            min(self._box_rows, self.edge), self._mailboxes.sides, int(self.top < high), self._part,
             self._leaving, self._found_starts, self.cells, *self.current, self.coarse,
         )  # fmt: skip
 
@@ -329,7 +332,7 @@ class DirectSlabs(Slabs, SPHPlanes):
         with self.device.beside():
             self._on_rows["send_edges"](
                 len(SIDES) * per_side, BLOCK, rows, self._start, plane, self.top - self.planes[0],
-                self.edge, self._box_room, sides, per_side, is_first,
+                self.edge, self._box_rows, sides, per_side, is_first,
                 *self._both("theirs", kind, "starts"),
             )  # fmt: skip
             self._mailboxes.post(self._boxes, kind)
@@ -343,10 +346,10 @@ class DirectSlabs(Slabs, SPHPlanes):
     def _exchange_movers(self) -> None:
         """Queue announcing the migrants that were written, and taking those that come."""
         assert self._boxes is not None
-        per_side, sides = self.device.blocks(self._box_room, BLOCK), self._mailboxes.sides
+        per_side, sides = self.device.blocks(self._box_rows, BLOCK), self._mailboxes.sides
         with self.device.beside():
             self._on_rows["count_movers"](
-                1, BLOCK, self._leaving, self._box_room, sides, self._part,
+                1, BLOCK, self._leaving, self._box_rows, sides, self._part,
                 *self._both("theirs", "moved"),
             )  # fmt: skip
             self._mailboxes.post(self._boxes, "movers")
@@ -392,7 +395,7 @@ class DirectSlabs(Slabs, SPHPlanes):
         per_side = self._per_side
         self._on_rows["move_edges"](
             len(SIDES) * per_side, BLOCK, self.current[0], self.flow, self.force, self.packed_box,
-            self.kernels.fluid, self.clock, self._part, per_side, *self.planes, self._box_room,
+            self.kernels.fluid, self.clock, self._part, per_side, *self.planes, self._box_rows,
             self._leaving, *self._both("theirs", "moved places", "moved velocities"), self.places,
             self.state_columns[0], self.fault,
         )  # fmt: skip
