@@ -6,12 +6,14 @@ import dataclasses
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from mpi_programs.simulations import Run, moments
 from mpi_runs import run_ranks
 
 from gpubench.decomposed import direct
 from gpubench.devices import survey
+from gpubench.physics.box import Box
 
 RUNS = {
     # Flows along most of the tank, so that planes change hands.
@@ -76,12 +78,102 @@ def test_the_stand_in_for_boxes_carries_rows(ranks):
     assert done.stdout.count("intact") == ranks
 
 
+@pytest.fixture(scope="module")
+def kernel(open_once):
+    """Return the kernels of parts by name, for boxes of two cells a plane."""
+    device = open_once("opencl:intel")
+    return lambda name: device.kernel("slabs.cu", name, BLOCK=32, COLUMNS=1)
+
+
+BOX = Box((2.0, 1.0, 3.0), (False,) * 3)
+FEW_CELLS = BOX.grid(1.0, 1)
+
+
+class TestRoom:
+    """Each lack of room is a fault of its own, and nothing is written beyond the room."""
+
+    @pytest.mark.parametrize(
+        ("leaving", "told", "fault"),
+        [((2, 0), [2, 0], 0), ((3, 3), [3, 3], 0), ((4, 0), [3, 0], 1), ((0, 9), [0, 3], 1)],
+    )
+    def test_of_migrants(self, open_once, kernel, leaving, told, fault):
+        device = open_once("opencl:intel")
+        counts = [device.upload(np.array([0], np.int32)) for _ in range(2)]
+        part = device.upload(np.zeros(direct.WORDS, np.int32))
+        kernel("count_movers")(
+            1, 32, device.upload(np.array(leaving, np.int32)), 3, 0b11, part, *counts
+        )
+        assert [int(device.download(count)[0]) for count in counts] == told
+        assert device.download(part)[direct.FAULT] == fault
+
+    @pytest.mark.parametrize(
+        ("sides", "room", "rises", "fault"),
+        [
+            (0b11, 5, 0, 0), (0b11, 4, 0, 1), (0b10, 1, 0, 0), (0b01, 4, 0, 1), (0, 0, 0, 0),
+            (0b11, 5, 1, 4), (0b01, 4, 1, 5),
+        ],
+    )  # fmt: skip
+    def test_of_edges(self, open_once, kernel, sides, room, rises, fault):
+        device = open_once("opencl:intel")
+        upload, rows = device.upload, 7
+        # Five particles in the first plane, one in the second, one in the third.
+        start = np.array([0, 2, 5, 6, 6, 7, 7], np.int32)
+        order = np.array([6, 5, 4, 3, 2, 1, 0], np.int32)
+        places = np.arange(4 * rows, dtype=np.uint32).reshape(rows, 4)
+        part, leaving, found, cells, coarse = (
+            upload(np.full(n, fill, np.int32))
+            for n, fill in ((direct.WORDS, 0), (2, 9), (4, -1), (9, -1), (99, -1))
+        )
+        sorted_places, velocities = (upload(np.zeros((40, 4), np.float32)) for _ in range(2))
+        kernel("arrange")(
+            1, 32, upload(start), upload(order), upload(places),
+            upload(places.astype(np.float32)),
+            upload(BOX.packed(FEW_CELLS, 1.0).view("uint8")), 3, 2, 8, room, sides, rises, part,
+            leaving, found, cells, sorted_places, velocities, coarse,
+        )  # fmt: skip
+        noted = device.download(part)
+        first, last = 8 + 5 * (sides & 1), 15 - (sides >> 1)
+        assert noted[direct.FAULT] == fault
+        assert noted[[direct.OWNED, direct.BEGIN, direct.INNER]].tolist() == [7, 8, first]
+        assert noted[[direct.LAST, direct.END]].tolist() == [last, 15]
+        assert first <= noted[direct.MIDDLE] <= last
+        assert device.download(leaving).tolist() == [0, 0]
+        assert device.download(found).tolist() == [0, 5, 6, 7]
+        assert device.download(cells).tolist() == [-1, -1, *(start + 8)]
+        moved = device.download(sorted_places).view(np.uint32)
+        assert (moved[8:15] == places[::-1]).all() and not moved[:8].any() and not moved[15:].any()
+
+    @pytest.mark.parametrize(("held", "capacity", "fault"), [(10, 10, 0), (10, 9, 2)])
+    def test_of_rows(self, open_once, kernel, held, capacity, fault):
+        device = open_once("opencl:intel")
+        rows = [np.full((3, 4), side, np.float32) for side in (1, 2)]
+        boxes = []
+        for side, count in enumerate((2, 3)):
+            boxes += [device.upload(rows[side]), device.upload(-rows[side])]
+            boxes.append(device.upload(np.array([count], np.int32)))
+        part = np.zeros(direct.WORDS, np.int32)
+        part[direct.OWNED] = held - 5
+        part = device.upload(part)
+        places, velocities = (device.upload(np.zeros((12, 4), np.float32)) for _ in range(2))
+        kernel("take_movers")(
+            2, 32, *boxes, device.upload(np.array([1, 2], np.int32)), capacity, 0b11, 1, part,
+            places, velocities,
+        )  # fmt: skip
+        noted = device.download(part)
+        assert noted[direct.FAULT] == fault
+        assert noted[[direct.HELD, direct.STAYED]].tolist() == [min(held, capacity), held - 3]
+        expected = np.array([0] * (held - 5) + [1, 1, 2, 2, 2] + [0] * 9)[:12]
+        expected[capacity:] = 0
+        assert device.download(places)[:, 0].tolist() == expected.tolist()
+        assert device.download(velocities)[:, 0].tolist() == (-expected).tolist()
+
+
 def test_a_rank_that_waited_in_vain_raises():
     word = [0] * direct.WORDS
     word[direct.FAULT] = direct.LATE
     rank = SimpleNamespace(
-        rank=1, block=3, step=3, planes=(0, 1), top=1, _found=direct.np.zeros(8, "uint8"),
-        _found_starts=None, _part=None, _noted_part=direct.np.array(word, "int32").view("uint8"),
+        rank=1, block=3, step=3, planes=(0, 1), top=1, _found=np.zeros(8, "uint8"),
+        _found_starts=None, _part=None, _noted_part=np.array(word, "int32").view("uint8"),
         device=SimpleNamespace(read_rows=lambda *_: lambda: None),
         _comm=SimpleNamespace(allgather=lambda mine: [mine]),
     )  # fmt: skip
