@@ -173,7 +173,8 @@ def test_a_rank_that_waited_in_vain_raises():
     word[direct.FAULT] = direct.LATE
     rank = SimpleNamespace(
         rank=1, block=3, step=3, _planes_before=[], planes=(0, 1), top=1,
-        _found=np.zeros(8, "uint8"), _found_starts=None, _part=None, _noted_part=np.array(word, "int32").view("uint8"),
+        _found=np.zeros(8, "uint8"), _found_starts=None, _part=None,
+        _noted_part=np.array(word, "int32").view("uint8"),
         device=SimpleNamespace(read_rows=lambda *_: lambda: None),
         _comm=SimpleNamespace(allgather=lambda mine: [mine]),
     )  # fmt: skip
