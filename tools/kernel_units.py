@@ -20,6 +20,7 @@ from gpubench.core.algorithm import Algorithm
 from gpubench.core.host_work import HostWork
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
+from gpubench.distributed.mailboxes import FLAG_KERNELS, Mailboxes
 from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
@@ -207,6 +208,7 @@ class LoneTeam:
         self.device = device
         self.ranks = SimpleNamespace(rank=0, size=2)
         self.comm = self
+        self.transport = SimpleNamespace(mailbox_kind=Mailboxes, mailboxes=lambda kinds: None)
 
     def Dup(self) -> LoneTeam:  # noqa: N802
         """Return a stand-in for a communicator."""
@@ -223,6 +225,8 @@ class LoneTeam:
 def make_shared_workloads(device: Recorder) -> None:
     """Make distributed workloads, and the kernels that draw."""
     device.team = LoneTeam(device)
+    for name in FLAG_KERNELS:
+        device.kernel("flags.cu", name)
     for workload, decomposition, (name, form) in itertools.product(
         (w for w in registry.workloads().values() if issubclass(w, tuple(PHYSICS))),
         DECOMPOSITIONS,

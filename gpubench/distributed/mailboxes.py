@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 LOW, HIGH = SIDES = 0, 1
+FLAG_KERNELS = "set_flags", "wait_for_flags"
 FLAG_STEP = 32  # as in kernels/common/part.h
 PATIENCE_NS = 20_000_000_000  # after which a neighbour is taken for dead
 ALIGNED = 256  # bytes, as of a device's allocations
@@ -90,9 +91,7 @@ class PeerMailboxes(Mailboxes):
         self._known: dict[str, Boxes] = {}
         # The turns of each kind that this rank has posted, and waited for.
         self._posted, self._heard = (device.empty(len(kinds), "int32") for _ in range(2))
-        self._set, self._wait = (
-            device.kernel("flags.cu", name) for name in ("set_flags", "wait_for_flags")
-        )
+        self._set, self._wait = (device.kernel("flags.cu", name) for name in FLAG_KERNELS)
 
     def boxes(self, layout: Layout) -> Boxes:
         flags = ((FLAG_STEP * len(self.kinds),), "uint32")
