@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpubench.devices.cuda import CUDADevice
+from gpubench.devices.cuda import CUDADevice, CUDAGraph
+from gpubench.distributed.team import Team
 
 
 class Streams:
@@ -67,3 +68,25 @@ def test_work_that_fails_ends_the_capture_and_leaves_the_stream(streams, device)
     with pytest.raises(ZeroDivisionError):
         CUDADevice.capture(device, lambda: 1 // 0)
     assert streams.current is device._cupy_stream and not device._cupy_stream.captures
+
+
+def test_steps_that_ranks_share_are_noted_in_place_of_a_capture(streams, device):
+    """Each rank replays graphs of its own, so that all are told of each replay."""
+    ranks = SimpleNamespace(comm=SimpleNamespace(Dup=lambda: None))
+    device.team = team = Team(ranks, device, None, None)
+    device._cupy_stream.use()
+    told = []
+    one, other = (
+        SimpleNamespace(advance=lambda steps, name=name: told.append((name, steps)))
+        for name in ("one", "other")
+    )
+
+    def work():
+        assert all(team.notes(shared, 2) for shared in (one, one, one, other, one))
+
+    graph = CUDADevice.capture(device, work)
+    assert told == [] and not team.notes(one, 1)
+    graph.launch()
+    graph.launch()
+    assert told == 2 * [("one", 6), ("other", 2), ("one", 2)]
+    assert isinstance(CUDADevice.capture(device, lambda: None), CUDAGraph)
