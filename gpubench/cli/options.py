@@ -39,7 +39,7 @@ TransportOption = Annotated[
     str,
     opt(
         "T",
-        "How data travels between ranks: one of {transports}; peer is for GPUs of one host.",
+        "How data travels between ranks: one of {transports}.",
         among="transports",
     ),
 ]

@@ -1,18 +1,17 @@
-"""Transports of device array rows between ranks: MPI, NCCL, or copies into a peer's memory.
+"""Transports of device array rows between ranks: MPI or NCCL, and memory that neighbours write.
 
-Every transport builds on an existing engine: mpi4py, NCCL through CuPy, and CUDA's handles of
-memory for other processes (CUDA C++ Programming Guide, "Interprocess Communication"). One exchange
-is `begin`, then independent work, then `finish`.
+Every transport builds on an existing engine: mpi4py, or NCCL through CuPy. One exchange is `begin`,
+then independent work, then `finish`. Where the GPUs of one host reach each other's memory, steps
+can use that instead (mailboxes.py).
 """
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,8 @@ from gpubench.distributed.ranks import Ranks
 if TYPE_CHECKING:
     from mpi4py.MPI import Request
 
-NAMES = ("mpi", "nccl", "peer")
+NAMES = ("mpi", "nccl")
 INSTALL_NCCL = f"{install.hint('nccl13')} (or [nccl12], to match CuPy)"
-BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: changes when an address is reallocated
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Transport(ABC):
 
     name: str
     # The boxes through which steps go without a host; None if steps need their hosts.
-    mailbox_kind: ClassVar[type[Mailboxes] | None] = None
+    mailbox_kind: type[Mailboxes] | None = None
     _mailboxes: Mailboxes | None = None
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
@@ -140,9 +138,10 @@ class Transport(ABC):
 
 
 def open_transport(name: str, device: Device, ranks: Ranks) -> Transport:
-    """Open a transport by name: `mpi`, `nccl`, `peer`, or `auto`. Collective.
+    """Open a transport by name: `mpi`, `nccl`, or `auto`. Collective.
 
-    `auto` selects NCCL where every rank has its own NVIDIA GPU and CuPy has NCCL, else MPI.
+    It has mailboxes if all ranks reach the memory of each other's GPUs. `auto` selects NCCL where
+    every rank has its own NVIDIA GPU and CuPy has NCCL, else MPI.
     Raises UserError, in every rank, for an unknown name and for an engine these ranks cannot use.
     """
     if name not in ("auto", *NAMES):
@@ -150,10 +149,12 @@ def open_transport(name: str, device: Device, ranks: Ranks) -> Transport:
     places = ranks.comm.allgather(_place(device))
     if name == "auto":
         name = "mpi" if ranks.size == 1 or _lacks_nccl(places) else "nccl"
-    lacks = {"mpi": None, "nccl": _lacks_nccl(places), "peer": _lacks_peers(places)}[name]
-    if lacks:
+    if name == "nccl" and (lacks := _lacks_nccl(places)):
         raise UserError(f"--transport {name}: {lacks}")
-    return {t.name: t for t in (MPITransport, NCCLTransport, PeerTransport)}[name](device, ranks)
+    transport = (NCCLTransport if name == "nccl" else MPITransport)(device, ranks)
+    if _reach_each_other(places):
+        transport.mailbox_kind = PeerMailboxes
+    return transport
 
 
 class RankPlace(NamedTuple):
@@ -193,15 +194,14 @@ def _lacks_nccl(places: list[RankPlace]) -> str | None:
     return None
 
 
-def _lacks_peers(places: list[RankPlace]) -> str | None:
-    """Return why ranks cannot write to each other's memory, with a remedy, or None."""
-    if (no_gpu := _without_gpu(places)) is not None:
-        return no_gpu
-    if len({place.host for place in places}) > 1:
-        return "peer copies reach the GPUs of one host only: use --transport nccl"
-    if any(place.gpu not in other.peers for place in places for other in places):
-        return "the GPUs here cannot reach each other's memory: use --transport nccl"
-    return None
+def _reach_each_other(places: list[RankPlace]) -> bool:
+    """Return whether each rank has its own GPU, and reaches the memory of all others."""
+    return (
+        _without_gpu(places) is None
+        and len({place.host for place in places}) == 1
+        and len({place.gpu for place in places}) == len(places)
+        and all(place.gpu in other.peers for place in places for other in places)
+    )
 
 
 def _without_gpu(places: list[RankPlace]) -> str | None:
@@ -260,19 +260,25 @@ class MPITransport(Transport):
         return buffer[:size]
 
 
-class _Beside(Transport):
-    """Base of the CUDA transports: a second stream, with events to order it and the queue."""
+class NCCLTransport(Transport):
+    """NVIDIA GPUs, one per rank, on one host or many: NCCL's grouped sends and receives.
+
+    They are in a second stream, with events to order it and the queue.
+    """
+
+    name = "nccl"
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
         super().__init__(device, ranks)
         import cupy
 
-        self._cuda = cupy.cuda
+        self._nccl = nccl = _nccl()
+        identity = self._comm.bcast(nccl.get_unique_id() if ranks.rank == 0 else None)
+        self._communicator = nccl.NcclCommunicator(ranks.size, identity, ranks.rank)
         self._queue = cupy.cuda.get_current_stream()  # the device's: it was made current
         self._beside = cupy.cuda.Stream(non_blocking=True, priority=FIRST_OF_ALL)
-        self._ready = cupy.cuda.Event(disable_timing=True, interprocess=True)
+        self._ready, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
         self._is_marked = False
-        self._done = cupy.cuda.Event(disable_timing=True)
 
     def mark(self) -> None:
         self._ready.record(self._queue)
@@ -287,18 +293,6 @@ class _Beside(Transport):
 
     def _finish(self) -> None:
         self._queue.wait_event(self._done)
-
-
-class NCCLTransport(_Beside):
-    """NVIDIA GPUs, one per rank, on one host or many: NCCL's grouped sends and receives."""
-
-    name = "nccl"
-
-    def __init__(self, device: Device, ranks: Ranks) -> None:
-        super().__init__(device, ranks)
-        self._nccl = nccl = _nccl()
-        identity = self._comm.bcast(nccl.get_unique_id() if ranks.rank == 0 else None)
-        self._communicator = nccl.NcclCommunicator(ranks.size, identity, ranks.rank)
 
     def add_up(self, array: Any) -> None:
         if array.size:
@@ -326,123 +320,6 @@ class NCCLTransport(_Beside):
                 self._communicator.recv(p.address, p.bytes, nccl.NCCL_UINT8, p.peer, stream)
             nccl.groupEnd()
         self._done.record(self._beside)
-
-
-class Target(NamedTuple):
-    """Rows that a peer may write: handle and identity of their allocation, and the offset."""
-
-    handle: bytes
-    allocation: int
-    offset: int
-    bytes: int
-
-
-class PeerTransport(_Beside):
-    """NVIDIA GPUs of one host: the sender's GPU writes directly to the receiver's memory.
-
-    MPI announces writable rows and queued copies. Events shared between processes make the copies
-    wait for the receiver's queue, and its later work wait for the copies. No host waits for a GPU.
-    `begin` waits for the peers' hosts to reach their `begin`.
-    """
-
-    name = "peer"
-    mailbox_kind = PeerMailboxes
-    WHERE, WRITTEN = 1, 2  # message tags
-
-    def __init__(self, device: Device, ranks: Ranks) -> None:
-        super().__init__(device, ranks)
-        self._runtime = runtime = self._cuda.runtime
-        self._driver = ctypes.CDLL("libcuda.so.1")
-        others = [peer for peer in range(ranks.size) if peer != ranks.rank]
-        # One event per peer, recorded after the copies to it.
-        self._copied = {
-            peer: self._cuda.Event(disable_timing=True, interprocess=True) for peer in others
-        }
-        ready = runtime.ipcGetEventHandle(self._ready.ptr)
-        mine: list[tuple[bytes, bytes] | None] = [None] * ranks.size
-        for peer, event in self._copied.items():
-            mine[peer] = ready, runtime.ipcGetEventHandle(event.ptr)
-        theirs = cast(list[tuple[bytes, bytes]], self._comm.alltoall(mine))
-        self._peer_ready = {peer: runtime.ipcOpenEventHandle(theirs[peer][0]) for peer in others}
-        self._peer_copied = {peer: runtime.ipcOpenEventHandle(theirs[peer][1]) for peer in others}
-        self._handles: dict[tuple[int, int], bytes] = {}
-        self._mapped: dict[tuple[int, bytes], tuple[int, int]] = {}
-        self._messages: list[Request] = []
-        self._senders: list[int] = []
-
-    def close(self) -> None:
-        super().close()
-        self._beside.synchronize()
-        self._comm.Barrier()  # no copies to other ranks are pending
-        for _, address in self._mapped.values():
-            self._runtime.ipcCloseMemHandle(address)
-        for event in (*self._peer_ready.values(), *self._peer_copied.values()):
-            self._runtime.eventDestroy(event)
-        self._comm.Barrier()  # no rank has another's memory mapped, so it may be freed
-
-    def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None:
-        runtime, stream = self._runtime, self._beside.ptr
-        self._after_queue()  # records the event peers wait for, before they are notified
-        self._senders = list(dict.fromkeys(parcel.peer for parcel in receives))
-        for peer in self._senders:
-            targets = [self._target(parcel) for parcel in receives if parcel.peer == peer]
-            self._messages.append(self._comm.isend(targets, peer, self.WHERE))
-        for peer in dict.fromkeys(parcel.peer for parcel in sends):
-            parcels = [parcel for parcel in sends if parcel.peer == peer]
-            targets = self._comm.recv(source=peer, tag=self.WHERE)
-            if [parcel.bytes for parcel in parcels] != [target.bytes for target in targets]:
-                raise RuntimeError(f"{self._ranks} sends other rows than rank {peer} receives")
-            runtime.streamWaitEvent(stream, self._peer_ready[peer])
-            for parcel, target in zip(parcels, targets, strict=True):
-                runtime.memcpyAsync(
-                    self._address(peer, target),
-                    parcel.address,
-                    parcel.bytes,
-                    runtime.memcpyDeviceToDevice,
-                    stream,
-                )
-            self._copied[peer].record(self._beside)
-            self._messages.append(self._comm.isend(None, peer, self.WRITTEN))
-        self._done.record(self._beside)
-
-    def _finish(self) -> None:
-        super()._finish()
-        for peer in self._senders:
-            self._comm.recv(source=peer, tag=self.WRITTEN)  # its event has been recorded
-            self._runtime.streamWaitEvent(self._queue.ptr, self._peer_copied[peer])
-        for message in self._messages:
-            message.wait()
-        self._messages = []
-
-    def _target(self, parcel: Parcel) -> Target:
-        """Describe rows to the peer that will write them: handles are of whole allocations."""
-        base, size, identity = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
-        address = ctypes.c_uint64(parcel.address)
-        self._check(
-            self._driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), address)
-        )
-        self._check(self._driver.cuPointerGetAttribute(ctypes.byref(identity), BUFFER_ID, address))
-        key = base.value, identity.value
-        if key not in self._handles:
-            self._handles[key] = self._runtime.ipcGetMemHandle(base.value)
-        offset = parcel.address - base.value
-        return Target(self._handles[key], identity.value, offset, parcel.bytes)
-
-    def _address(self, peer: int, target: Target) -> int:
-        """Return the address of a peer's rows in this process; maps their allocation if needed."""
-        allocation, base = self._mapped.get((peer, target.handle), (None, 0))
-        if allocation != target.allocation:
-            if allocation is not None:  # freed by the peer, which reused the address
-                self._beside.synchronize()
-                self._runtime.ipcCloseMemHandle(base)
-            base = self._runtime.ipcOpenMemHandle(target.handle)
-            self._mapped[peer, target.handle] = target.allocation, base
-        return base + target.offset
-
-    @staticmethod
-    def _check(status: int) -> None:
-        if status:
-            raise RuntimeError(f"the CUDA driver refused to describe an array: error {status}")
 
 
 def _mpi() -> Any:

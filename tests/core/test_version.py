@@ -201,7 +201,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str | None, st
         ("kernels/slabs.cu", "+ shift;", "+ shift + 0;"),
         ("gpubench/decomposed/rows.py", "LOW, HIGH = 0, 1", "LOW, HIGH = 1, 0"),
         ("gpubench/distributed/team.py", "self.comm.bcast(None)", "self.comm.bcast(0)"),
-        ("gpubench/distributed/transport.py", "BUFFER_ID = 7", "BUFFER_ID = 8"),
+        ("gpubench/distributed/transport.py", "size // 2", "size // 3"),
     ],
 )
 def test_what_ranks_share_work_by_is_of_the_version_of_several(

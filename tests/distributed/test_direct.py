@@ -191,21 +191,21 @@ class TestGPUs:
             pytest.skip(f"needs {ranks} NVIDIA GPUs, and there are {gpus()}")
 
     def test_boxes_carry_rows_without_hosts(self, ranks):
-        done = run_ranks(ranks, "mailboxes.py", "cuda", "peer", "40")
+        done = run_ranks(ranks, "mailboxes.py", "cuda", "auto", "40")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("intact") == ranks
 
     def test_a_wait_ends(self, ranks):
-        done = run_ranks(ranks, "mailboxes.py", "cuda", "peer", "late")
+        done = run_ranks(ranks, "mailboxes.py", "cuda", "auto", "late")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("intact") == ranks
 
     def test_trajectories_are_those_of_one_rank(self, ranks, open_once):
         device = open_once("cuda")
         names = "dam-break", "whole-blocks", "euler", "one-particle", "large"
-        redone = require_same(device, "cuda", ranks, names, {}, "peer")
+        redone = require_same(device, "cuda", ranks, names, {})
         assert redone[-1] == 0
 
     def test_steps_without_room_are_done_again(self, ranks, open_once):
         device = open_once("cuda")
-        assert require_same(device, "cuda", ranks, ("whole-blocks",), TIGHT, "peer") > [0]
+        assert require_same(device, "cuda", ranks, ("whole-blocks",), TIGHT) > [0]

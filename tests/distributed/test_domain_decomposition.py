@@ -322,7 +322,7 @@ class TestBadInput:
             ("simulate sph-dam-break --steps 3 --steps 4", "--steps was given twice: .+"),
             (
                 "simulate sph-dam-break --transport pigeon",
-                "no transport 'pigeon': one of auto, mpi, nccl, peer",
+                "no transport 'pigeon': one of auto, mpi, nccl",
             ),
             ("simulate sph-dam-break --steps many", ".*'--steps'.*many.*"),
             ("frobnicate", "No such command 'frobnicate'.*"),

@@ -19,7 +19,7 @@ from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.distributed import ranks
 from gpubench.distributed.ranks import Ranks, device_spec, launched_size
-from gpubench.distributed.transport import Parcel, RankPlace, _lacks_nccl, _lacks_peers
+from gpubench.distributed.transport import Parcel, RankPlace, _lacks_nccl, _reach_each_other
 
 
 class TestEnds:
@@ -252,17 +252,16 @@ class TestTransport:
             f"rank {rank} of {size} mpi: intact" for rank in range(size)
         ]
 
-    @pytest.mark.parametrize("name", ["nccl", "peer"])
-    def test_without_cuda_says_what_to_use(self, name):
-        done = run_ranks(2, "exchange.py", "opencl", name, "1")
+    def test_without_cuda_says_what_to_use(self):
+        done = run_ranks(2, "exchange.py", "opencl", "nccl", "1")
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
-        assert f"--transport {name}: needs CUDA, but rank 0 has opencl:" in line
+        assert "--transport nccl: needs CUDA, but rank 0 has opencl:" in line
 
     def test_an_unknown_name_is_refused(self):
         done = run_ranks(2, "exchange.py", "opencl", "pigeon", "1")
         assert done.returncode == 2
-        assert "no transport 'pigeon': auto, mpi, nccl, peer" in done.stderr
+        assert "no transport 'pigeon': auto, mpi, nccl" in done.stderr
 
 
 def place(gpu: str, host: str = "a", peers: str = "01", has_nccl: bool = True) -> RankPlace:
@@ -271,18 +270,19 @@ def place(gpu: str, host: str = "a", peers: str = "01", has_nccl: bool = True) -
 
 class TestWhatGPUsCanDo:
     @pytest.mark.parametrize(
-        ("places", "nccl", "peer"),
+        ("places", "nccl", "reach"),
         [
-            ([place("0"), place("1")], None, None),
-            ([place("0"), place("0", "b")], None, "one host only"),
-            ([place("0"), place("0")], "some share one", None),
-            ([place("0"), place("1", has_nccl=False)], "no NCCL library", None),
-            ([place("0", peers="0"), place("1", peers="1")], None, "cannot reach"),
+            ([place("0"), place("1")], None, True),
+            ([place("0"), place("0", "b")], None, False),
+            ([place("0"), place("0")], "some share one", False),
+            ([place("0"), place("1", has_nccl=False)], "no NCCL library", True),
+            ([place("0", peers="0"), place("1", peers="1")], None, False),
         ],
     )
-    def test_is_known_before_it_is_tried(self, places, nccl, peer):
-        for lacks, want in ((_lacks_nccl(places), nccl), (_lacks_peers(places), peer)):
-            assert (lacks is None) if want is None else (lacks is not None and want in lacks)
+    def test_is_known_before_it_is_tried(self, places, nccl, reach):
+        lacks = _lacks_nccl(places)
+        assert (lacks is None) if nccl is None else (lacks is not None and nccl in lacks)
+        assert _reach_each_other(places) is reach
 
 
 def test_mpirun_is_there():
