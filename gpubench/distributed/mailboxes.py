@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOW, HIGH = SIDES = 0, 1
 FLAG_KERNELS = "set_flags", "wait_for_flags"
 FLAG_STEP = 32  # as in kernels/common/part.h
-PATIENCE_NS = 20_000_000_000  # after which a neighbour is taken for dead
+PATIENCE_NS = 60_000_000_000  # after which a neighbour is taken for dead
 ALIGNED = 256  # bytes, as of a device's allocations
 
 Layout = Mapping[str, tuple[tuple[int, ...], str]]  # the arrays of a box: shape and dtype
