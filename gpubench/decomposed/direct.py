@@ -201,7 +201,12 @@ class DirectSlabs(Slabs, SPHPlanes):
 
     def _begin(self) -> None:
         """Begin a block unless one has begun."""
-        if self.block > 0 or self.bodies:
+        if self.bodies:
+            return
+        boxes = self._mailboxes.boxes(self._layout())
+        if boxes is not self._boxes:  # the first, or another simulation needed larger ones
+            self._boxes, self._steps = boxes, None
+        if self.block > 0:
             return
         low, high = self.planes
         occupied = low + int(np.flatnonzero(self.counts).max(initial=-1)) + 1
@@ -210,9 +215,6 @@ class DirectSlabs(Slabs, SPHPlanes):
             self._make_sorter()
         if self.rows < room.aligned(self.capacity) + 2 * self.edge:
             self._allocate_sorted()
-        boxes = self._mailboxes.boxes(self._layout())
-        if boxes is not self._boxes:
-            self._boxes, self._steps = boxes, None
         part = np.zeros(WORDS, np.int32)
         part[[HELD, STAYED]] = self.held, self.owned
         self.device.write(self._part, part)

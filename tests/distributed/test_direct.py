@@ -71,6 +71,17 @@ def test_steps_without_room_are_done_again(open_once):
     assert redone[0] > 0
 
 
+def require_same_in_turns(spec, *how):
+    alone, shared = (run_ranks(ranks, "alternating.py", spec, *how) for ranks in (1, 2))
+    assert (alone.returncode, shared.returncode) == (0, 0), shared.stderr
+    assert shared.stdout == alone.stdout and len(alone.stdout.splitlines()) == 2
+
+
+@pytest.mark.long
+def test_two_simulations_share_boxes_in_turns():
+    require_same_in_turns("opencl:intel", "stand-in")
+
+
 @pytest.mark.parametrize("ranks", [pytest.param(3, marks=pytest.mark.long)])
 def test_the_stand_in_for_boxes_carries_rows(ranks):
     done = run_ranks(ranks, "mailboxes.py", "opencl:intel", "host", "12")
@@ -194,6 +205,9 @@ class TestGPUs:
         done = run_ranks(ranks, "mailboxes.py", "cuda", "auto", "40")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("intact") == ranks
+
+    def test_two_simulations_share_boxes_in_turns(self, ranks):
+        require_same_in_turns("cuda")
 
     def test_a_wait_ends(self, ranks):
         done = run_ranks(ranks, "mailboxes.py", "cuda", "auto", "late")

@@ -33,6 +33,10 @@ class HostMailboxes(Mailboxes):
 
     def boxes(self, layout: Layout) -> Boxes:
         if (key := repr(layout)) not in self._known:
+            for old in self._known.values():  # as if larger memory had taken their place
+                for boxes in (*old.mine.values(), *old.theirs.values()):
+                    boxes.clear()
+            self._known.clear()
             mine, theirs = (
                 {
                     side: {name: self._device.empty(*array) for name, array in layout.items()}

@@ -1,0 +1,41 @@
+"""Do steps of two simulations in turns, and tell the hash of each state.
+
+Arguments: a device, and `stand-in` for steps as on GPUs that write each other's memory.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from simulations import hash_of
+
+from gpubench.simulate.ranks import Crew
+from gpubench.simulate.setup import Setup
+
+SIZES = 300, 1100
+TURNS = 4, 1, 9, 2
+
+
+def main() -> None:
+    if sys.argv[2:] == ["stand-in"]:
+        from stand_ins import stand_in
+
+        stand_in()
+    crew = Crew.join(sys.argv[1])
+    with crew.ends_all():
+        if crew.follows:
+            crew.follow()
+            return
+        with crew.lead() as device:
+            decomposition = "slab" if crew.size > 1 else None
+            both = [Setup("sph-dam-break", n).make(device, decomposition) for n in SIZES]
+            for steps in TURNS:
+                for simulation in both:
+                    simulation.advance(steps)
+                    simulation.plain_steps(1)
+            for simulation in both:
+                print(hash_of(simulation.state()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
