@@ -3,7 +3,7 @@
 In each turn a rank writes one kind of message into the boxes of both neighbours, posts it, and
 waits for theirs. On the NVIDIA GPUs of one host kernels write and wait, so no host takes part.
 Boxes need no word back: before a rank writes a kind of message again, it has received a later kind
-from the neighbour, who sends that only when it has read the earlier one.
+from the neighbour, which sends that only when it has read the earlier one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Arrays = dict[str, Any]
 class Boxes:
     """The boxes of one layout, by side: this rank's, and the neighbours' that it writes.
 
-    Without a neighbour, `theirs` is this rank's own box, which then nobody reads.
+    Without a neighbour, `theirs` is this rank's own box, which is then not read.
     """
 
     mine: Mapping[int, Arrays]
@@ -144,10 +144,10 @@ class PeerMailboxes(Mailboxes):
         if not self._size:
             return
         self._device.synchronize()
-        self._comm.Barrier()  # nobody writes any more
+        self._comm.Barrier()  # no rank writes any more
         for address in self._opened.values():
             self._runtime.ipcCloseMemHandle(address)
-        self._comm.Barrier()  # nobody has this rank's memory mapped
+        self._comm.Barrier()  # no rank has this one's memory mapped
         self._runtime.free(self._base)
         self._size, self._opened, self._known = 0, {}, {}
 
