@@ -113,15 +113,19 @@ class LibraryImages(ImageSearch):
         return peak_of(self.launch)
 
 
+def rows_of(i: NDArray[Any], j: NDArray[Any], shifts: NDArray[Any], particles: int) -> Images:
+    """Return pairs in any order as rows."""
+    order = np.argsort(i, kind="stable")
+    counts = np.bincount(i.astype(np.int64), minlength=particles)
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    return Images(offsets, j[order].astype(np.int32), shifts[order].astype(np.int32))
+
+
 class LibraryPairs(LibraryImages):
     """A library that lists pairs: i, j, and shifts, in any order."""
 
     def rows(self, *found: NDArray[Any]) -> Images:
-        i, j, shifts = found
-        order = np.argsort(i, kind="stable")
-        counts = np.bincount(i.astype(np.int64), minlength=self.particles)
-        offsets = np.concatenate(([0], np.cumsum(counts)))
-        return Images(offsets, j[order].astype(np.int32), shifts[order].astype(np.int32))
+        return rows_of(*found, self.particles)
 
 
 class HostPairs(HostWork, LibraryPairs):

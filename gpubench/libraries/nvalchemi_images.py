@@ -9,7 +9,7 @@ import numpy as np
 
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
-from gpubench.libraries._image_lists import LibraryImages
+from gpubench.libraries._image_lists import LibraryImages, rows_of
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._torch import EXTRA
@@ -52,6 +52,14 @@ class NvalchemiImages(LibraryImages):
     def begin(self) -> None:
         assert self.torch is not None
         torch, inputs, on = self.torch.torch, self.inputs, {"device": self.torch.device}
+        # The guard by which the library's own choice leaves out this method; asked for by name, it
+        # lists the nearest image of a pair alone.
+        apart = 1 / np.linalg.norm(np.linalg.inv(inputs.vectors), axis=1).max()
+        if self._method == "cluster-tile" and inputs.cutoff > apart / 2:
+            raise NotSupported(
+                "tiles of clusters are for cutoffs up to half the least distance between faces"
+                " (the library's guard cluster_tile_image_multiplicity)"
+            )
         given = {
             "cutoff": inputs.cutoff,
             "cell": torch.tensor(inputs.vectors, dtype=torch.float32, **on),
@@ -59,7 +67,7 @@ class NvalchemiImages(LibraryImages):
         given["pbc"] = torch.tensor([self.periodic] * self.systems, **on)
         if self.systems > 1:
             given["batch_ptr"] = torch.tensor(inputs.offsets, dtype=torch.int32, **on)
-        self._how = {**given, "method": "cell_list", "max_neighbors": ROUND}
+        self._how, self._begins = {**given, "method": "cell_list", "max_neighbors": ROUND}, None
         most = int(self.search()[1].max())
         self._how |= {
             "method": None if self._method == "auto" else self._method.replace("-", "_"),
@@ -75,10 +83,20 @@ class NvalchemiImages(LibraryImages):
 
     def search(self) -> tuple[Any, ...]:
         found: tuple[Any, ...] = self._library.neighbor_list(self.points, **self._how)
+        if len(found) == 4:  # tiles of a batch, whose pairs are grouped by system
+            neighbours, self._begins, *rest = found  # its own, not an answer
+            return neighbours, *rest
         return found
 
     def rows(self, *found: Any) -> Images:
         neighbours, second, shifts = found
+        if self._begins is not None:
+            begins = self._to_host(self._begins)[:-1]
+            k = np.arange(neighbours.shape[1])
+            system = np.searchsorted(begins, k, side="right") - 1
+            listed = k - begins[system] < second[system]
+            i, j = neighbours[:, listed]
+            return rows_of(i, j, shifts[listed], self.particles)
         if self._shape == "rows":
             return Images(second.astype(np.int64), neighbours[1].copy(), shifts)
         filled = np.arange(neighbours.shape[1]) < second[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,8 @@ from builders.images import images_within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.base.errors import UserError
+from gpubench.base.errors import NotSupported, UserError
+from gpubench.libraries.nvalchemi_images import NvalchemiImages
 from gpubench.problems.images import oracle as oracles
 from gpubench.problems.images.axes import Systems
 from gpubench.problems.images.cases import SLAB, TILTED
@@ -188,3 +190,46 @@ def test_the_suite_knows_more_than_nearest_images(nearest):
     wrong = {each.name for each in results if each.status != "ok"}
     assert ({"cutoff 8.0", "a batch of many sizes", "positions outside"} <= wrong) == nearest
     assert nearest or not wrong
+
+
+def of_nvalchemi(form, inputs, search):
+    """Return the adapter of a library in which `search` answers, after its count of neighbours."""
+    own = object.__new__(NvalchemiImages)
+    own._shape, _, own._method = form.partition("-")
+    own.inputs, own.points, own.kind, own.particles = inputs, None, "numpy", len(inputs.positions)
+    own.systems, own.periodic = len(inputs.vectors), inputs.periodic
+    of_numpy = SimpleNamespace(tensor=lambda a, **_: np.asarray(a), float32=None, int32=None)
+    own.torch = SimpleNamespace(torch=of_numpy, device="cpu", on_stream=nullcontext)
+    own._library = SimpleNamespace(
+        prepare_neighbor_list=lambda *_, **how: how,
+        neighbor_list=lambda *_, **how: search() if "state" in how else (None, np.ones(1), None),
+    )
+    own.begin()
+    own.found = own.search()
+    return own
+
+
+def test_tiles_of_a_batch_are_rows():
+    inputs = make_systems([30, 0, 40], TILTED, 1.9)
+    i, j, shifts, _ = pairs_within(inputs, inputs.cutoff, np.arange(70))
+    room = 4000  # of each system, and as many pairs that are not listed
+    begins, counts = np.arange(4) * room, np.array([(i < 30).sum(), 0, (i >= 30).sum()])
+    pairs, moves = np.full((2, 3 * room), 99), np.full((3 * room, 3), 99)
+    for system, own in ((0, i < 30), (2, i >= 30)):
+        at = np.random.default_rng(1).permutation(counts[system]) + begins[system]
+        pairs[:, at], moves[at] = (i[own], j[own]), shifts[own]
+    made = of_nvalchemi("rows-cluster-tile", inputs, lambda: (pairs, begins, counts, moves))
+    assert ImageSearchOracle(inputs).check(made) is None
+    made.poison()
+    assert begins[-1] == 3 * room  # which the library reads, and does not write
+
+
+@pytest.mark.parametrize("form", ["rows-cluster-tile", "matrix-cluster-tile", "rows-auto"])
+def test_tiles_are_not_for_pairs_with_several_images(form):
+    inputs = Systems("60-70-80", 60, 60, systems=2).make(0)
+    if form == "rows-auto":
+        of_nvalchemi(form, inputs, lambda: (None, None, None))
+        return
+    with pytest.raises(NotSupported, match="half the least distance between faces"):
+        of_nvalchemi(form, inputs, None)
+    of_nvalchemi(form, Systems("60-70-80", 200, 60, systems=2).make(0), lambda: (0, 0, 0))
