@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -18,10 +19,12 @@ from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import SearchBox, raise_unsound
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.packing import Packing
-from gpubench.primitives.cell_query import CellQuery
+from gpubench.primitives.cell_query import MOST_WORDS, CellQuery, lanes_for, row_volume, words_for
 from gpubench.problems.cells.contract import LinkedCells
 
 BLOCK = 256
+# Of a row of cells, for which a block's 48 KiB hold the marks and the neighbours in turn.
+STAGED_WORDS = MOST_WORDS - 1
 
 
 @dataclass
@@ -117,8 +120,10 @@ class Plan(PairKernels):
             what = "half lists" if half else "rows in the order of the cells"
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
         n = self.particles
-        self._cells = method.cells_for(device, n, grid, method.defaults)
-        self._query_of = partial(query_of, self._cells, grid, box.searched_steps(cutoff), half=half)
+        steps = box.searched_steps(cutoff)
+        given = _parameters_for(device, method, n, grid, steps)
+        self._cells = method.cells_for(device, n, grid, given)
+        self._query_of = partial(query_of, self._cells, grid, steps, half=half)
         self._query = self._query_of(lists=True)
         self._counting: Any = None
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
@@ -225,3 +230,19 @@ class Plan(PairKernels):
             self._device.fill(self.status, 0)
         raise_unsound(not_finite, outside)
         return most
+
+
+def _parameters_for(
+    device: Device, method: type[CellSearch], particles: int, grid: Grid, cutoff: float
+) -> Mapping[str, int]:
+    """Return the defaults of a method; but with cells in one part if marks would find no room.
+
+    Rows of whole cells are too long for marks altogether, and several threads share a particle.
+    """
+    parts = method.parts(device, particles, grid)
+    in_row = particles / math.prod(grid.size) * row_volume(grid, cutoff, parts)
+    is_marked = not lanes_for(particles, math.inf, in_row, lists=True)
+    has_room = words_for(in_row, any(grid.periodic)) <= STAGED_WORDS
+    if "cuda" not in device.features or parts == 1 or has_room or not is_marked:
+        return method.defaults
+    return {**method.defaults, "parts": 1}

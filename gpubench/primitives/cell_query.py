@@ -24,7 +24,7 @@ GROUP_BLOCK = 256
 STEP, LIST_STEP = 2, 4  # candidates loaded at once, to count and to list
 ROUNDINGS = 8  # error bound of the distance to a cell, in roundings of the largest coordinate
 ROWS = 9  # rows of cells searched per particle
-MOST_WORDS = 10  # 32-bit masks per row of cells that fit in a block's shared memory
+MOST_WORDS = 10  # 32-bit masks per row of cells; a block on CUDA has shared memory for one less
 # Few particles do not fill a GPU with one thread each, so several threads (LANES) share a particle.
 # Keys: the least mean number of neighbours to which an entry applies. Values of FEW (for lists) and
 # of FEW_COUNTED (for counts): the most particles that count as few. Measured on an H200.

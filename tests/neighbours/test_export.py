@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SEARCH = "search-counting-sort"
 # Axes that repeat, neighbours.
-VARIANTS = [("xyz", 16), ("", 4), ("y", 100), ("", 400), ("xz", 1)]
+VARIANTS = [("xyz", 16), ("", 4), ("y", 100), ("z", 400), ("xz", 1)]
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc (CUDA toolkit)")
 
 
@@ -57,6 +57,13 @@ def test_writes_what_it_says(tmp_path):
     assert (ROOT / "LICENSE").read_text().split()[2:] == head[head.index("Copyright") :].split()
     with pytest.raises(UserError, match=r"neighbours.cuh is there already"):
         write(tmp_path / "new")
+
+
+def test_marks_of_long_rows_leave_room_in_shared_memory(tmp_path):
+    for neighbours, words in ((300, 8), (400, 9), (600, 9)):  # 10 would not fit
+        write(tmp_path / str(neighbours), periodic="xyz", neighbours=neighbours)
+        text = (tmp_path / str(neighbours) / FILES[0]).read_text()
+        assert int(re.search(r"WORDS = (\d+)", text)[1]) == words
 
 
 @pytest.mark.parametrize(

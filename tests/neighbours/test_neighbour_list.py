@@ -10,15 +10,20 @@ import weakref
 
 import numpy as np
 import pytest
+from fakes import FakeDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpubench
 from gpubench import NeighbourList
+from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import UserError
+from gpubench.core.grid import Grid
 from gpubench.neighbours import arrays
 from gpubench.neighbours.method import methods
+from gpubench.neighbours.plan import _parameters_for
 from gpubench.primitives import simd_query
+from gpubench.primitives.cell_query import lanes_for, row_volume, words_for
 
 EDGES = (5.0, 4.0, 7.0)
 TILTED = np.array([(3.0, 0.0, 0.0), (1.2, 2.8, 0.0), (-0.9, 0.7, 2.5)])
@@ -516,6 +521,20 @@ def test_a_list_beyond_what_the_process_may_take(monkeypatch):
     device = arrays.arrays_of(positions).device
     with pytest.raises(UserError, match="GiB for one array"), device.memory_errors(5, "int32"):
         raise MemoryError
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_marks_of_long_rows_leave_room_in_shared_memory(periodic):
+    """Of what a search on a GPU compiles, at 1 to 200 particles a cell."""
+    method, found = CountingSortSearch, set()
+    for per_cell in range(1, 201):
+        n, grid = 1000 * per_cell, Grid((10, 10, 10), (0, 0, 0), (10, 10, 10), (periodic,) * 3)
+        parts = _parameters_for(FakeDevice(), method, n, grid, 1.0)["parts"]
+        parts = parts or method.parts(FakeDevice(), n, grid)
+        in_row = n / 1000 * row_volume(grid, 1.0, parts)
+        if not lanes_for(n, 4.2 * per_cell, in_row, lists=True):
+            found.add(words_for(in_row, periodic))
+    assert max(found) == 9  # with 10, a block takes more than 48 KiB
 
 
 # On an NVIDIA GPU

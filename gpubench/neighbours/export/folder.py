@@ -13,6 +13,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.paths import PACKAGE
 from gpubench.base.version import __version__
 from gpubench.neighbours.export.source import with_kernels
+from gpubench.neighbours.plan import STAGED_WORDS
 from gpubench.primitives import cell_query, scan
 
 SEARCH, TASK = "search-counting-sort", "list"
@@ -55,6 +56,7 @@ def _texts(periodic: str, neighbours: float) -> list[str]:
     parts = max(1, min(round(in_cube), MOST_PARTS))
     # The factor 1.1: cells are on average about 10 % longer than the cutoff.
     words = cell_query.words_for(1.1 * (2 + 1 / parts) * in_cube, bool(periodic))
+    words = min(words, STAGED_WORDS)
     constants = {
         "PERIODIC": int(bool(periodic)), "PARTS": parts, "WORDS": words,
         "SORT_BLOCK": counting_sort.BLOCK, "SORT_ITEMS": counting_sort.ITEMS,
