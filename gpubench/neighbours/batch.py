@@ -14,24 +14,28 @@ from gpubench.base.arguments import shown
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
-from gpubench.neighbours.arrays import Arrays
+from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import LARGEST_LENGTH, OPEN, SMALLEST_LENGTH, raise_unsound
 from gpubench.neighbours.cell import FLAT
-from gpubench.neighbours.options import Options
 from gpubench.neighbours.plan import PairKernels, ResultArrays
 from gpubench.primitives.scan import ExclusiveScan
 
 MOST_REACH = 1000  # cells that the cutoff may reach along an axis
-PAIRS_BLOCK = 128
+MOST_IMAGES = 2**21  # of a pair, which float32 counts
+MOST_WORDS = 2**26  # of bits that are kept; more are found a second time
+BLOCK = 128
+LANES, LANES_CPU = 16, 1  # threads that share a row, of a block
+STAGE = 640  # pairs of a block in shared memory
 
 # The layout of `struct System` in kernels/batch_pairs.cu.
 SYSTEM_DTYPE = np.dtype(
     [
         *((name, np.float64, 9) for name in ("cell", "dual")),
-        ("reach", np.float64, 3),
-        ("span", np.float64),
-        *((name, np.int32) for name in ("first", "end")),
-    ]
+        *(("vectors", np.float32, 9), ("near", np.float32, 3), ("span", np.float32)),
+        ("number", np.int32, 3),
+        *((name, np.int32) for name in ("images", "first", "end")),
+    ],
+    align=True,
 )
 
 Array = NDArray[Any]
@@ -61,70 +65,73 @@ class Batch:
 
 
 class BatchPlan(PairKernels):
-    """Buffers and kernels of a search in many systems, one thread per particle.
+    """Buffers and kernels of a search in many systems, whose rows are sorted.
 
-    options: of which `half` and `sort` are used. Raises UserError for a cell whose vectors are
+    half: whether each pair is listed once. Raises UserError for a cell whose vectors are
     dependent, or that is too short for the cutoff.
     """
 
-    def __init__(
-        self, device: Device, positions: Any, of: Batch, reach: float, options: Options
-    ) -> None:
+    def __init__(self, arrays: Arrays, positions: Any, of: Batch, reach: float, half: bool) -> None:
+        device = arrays.device
         super().__init__(device, positions, OPEN)
         offsets, cells, n = of.offsets, of.cells, self.particles
-        self.status, self._blocks = device.status(3), device.blocks(n, PAIRS_BLOCK)
+        packed, lanes = _packed(offsets, cells, reach), lanes_on(device)
+        self.status, self._blocks = device.status(3), device.blocks(n * lanes, BLOCK)
         device.fill(self.status, 0)
+        threads, words = self._blocks * BLOCK, _words(packed, lanes)
+        keeps = words * threads <= MOST_WORDS
         kernel = partial(
-            NamedKernel, device, "batch_pairs.cu", **self.kernel.keywords, HALF=int(options.half),
-            TILE=1 if options.sort else 32,
+            NamedKernel, device, "batch_pairs.cu", **self.kernel.keywords, HALF=int(half),
+            BLOCK=BLOCK, LANES=lanes, STAGE=STAGE, KEPT=int(keeps),
         )  # fmt: skip
-        self._place, self._note = kernel(name="place", WRITES=0), self.kernel("note_pairs")
-        self._count, self._write = (kernel(name="pairs", WRITES=writes) for writes in (0, 1))
+        self._place, self._count_pairs, self._write_pairs = map(
+            kernel, ("place", "count_pairs", "write_pairs")
+        )
+        self._note = self.kernel("note_pairs")
         self._scan = ExclusiveScan(device, n, sum_type="int64")
+        # Of all results, which hold them for pickling.
         systems = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(offsets))
-        self._systems = {"systems": device.upload(systems), "cells": device.upload(cells)}
+        self._systems = {
+            name: arrays.view(arrays.array(each))
+            for name, each in (("systems", systems), ("cells", cells))
+        }
         self._given = {
-            "systems": device.upload(_packed(offsets, cells, reach).view("uint8")),
-            "system_of": self._systems["systems"], "particles": n,
-            "placed": device.empty((n, 4), "float32"), "moves": device.empty((n, 3), "int32"),
-            "fractions": device.empty((n, 4), "float32"),
+            "systems": device.upload(packed.view("uint8")), "particles": n,
+            "system_of": self._systems["systems"], "reach": np.float64(reach),
+            "placed": device.empty((n, 4), "float32"), "moves": device.empty((n, 4), "int32"),
+            "fractions": device.empty((n, 4), "float32"), "before": device.empty(threads, "int32"),
+            "words": device.empty(words * threads if keeps else 0, "uint32"),
         }  # fmt: skip
-        self._reach = np.float64(reach)
+        self._layout = Layout((n, "int32"), (n + 1, "int64"))
+        self._queue_count = device.replayed(self._count, 3)
 
     def rows(self, arrays: Arrays) -> ResultArrays:
         """Allocate the arrays of a result whose size is known."""
-        n, copies = self.particles, {}
-        for name, of in self._systems.items():  # which pickling needs
-            copies[name] = arrays.empty(of.shape, of.dtype.name)
-            self._device.copy(of, copies[name])
-        return ResultArrays(arrays.empty(n, "int32"), arrays.empty(n + 1, "int64"), None, **copies)
+        counts, offsets = arrays.empty_each(self._layout)
+        return ResultArrays(counts, offsets, None, **self._systems)
 
     def search(self, arrays: Arrays, positions: Any, rows: ResultArrays) -> int:
         """List the pairs of all systems, and return their number; waits for it."""
-        self.count_only(positions, rows.counts)
-        self._scan.launch(rows.counts, rows.offsets)
-        self._note(
-            1, 32, offsets=rows.offsets, particles=self.particles, keeps_most=0, status=self.status
-        )
+        self._queue_count(positions, rows.counts, rows.offsets)
         pairs = self.require_sound()
         rows.neighbours = arrays.empty(pairs, "int32")
         rows.shifts = arrays.empty((pairs, 3), "int32")
-        self._pairs(self._write, positions, rows)
+        given = {"given": positions, "offsets": rows.offsets, "counts": rows.counts}
+        given |= {"neighbours": rows.neighbours, "shifts": rows.shifts}
+        self._write_pairs.launch_from(self._blocks, BLOCK, self._given | given)
         return pairs
+
+    def _count(self, positions: Any, counts: Any, offsets: Any) -> None:
+        self.count_only(positions, counts)
+        self._scan.launch(counts, offsets)
+        given = {"offsets": offsets, "particles": self.particles, "status": self.status}
+        self._note(1, 32, keeps_most=0, **given)
 
     def count_only(self, positions: Any, counts: Any) -> None:
         """Count the pairs of each particle."""
-        self._place.launch_from(
-            self._blocks, PAIRS_BLOCK, self._given | {"given": positions, "status": self.status}
-        )
-        self._pairs(self._count, positions, ResultArrays(counts, self._given["moves"], counts))
-
-    def _pairs(self, kernel: NamedKernel, positions: Any, rows: ResultArrays) -> None:
-        kernel(
-            self._blocks, PAIRS_BLOCK, **self._given, given=positions, reach=self._reach,
-            counts=rows.counts, offsets=rows.offsets, neighbours=rows.neighbours,
-            shifts=rows.neighbours if rows.shifts is None else rows.shifts,
-        )  # fmt: skip
+        given = self._given | {"given": positions, "counts": counts, "status": self.status}
+        self._place.launch_from(self._device.blocks(self.particles, BLOCK), BLOCK, given)
+        self._count_pairs.launch_from(self._blocks, BLOCK, given)
 
     def require_sound(self) -> int:
         """Wait, and return the number of pairs; raise UserError for a position not finite."""
@@ -208,12 +215,36 @@ def _packed(offsets: Array, cells: Array, reach: float) -> Array:
     dual *= (lengths > 0)[:, None]  # 0 along open axes, but for rounding
     packed = np.zeros(len(cells), SYSTEM_DTYPE)
     packed["cell"], packed["dual"] = cells.reshape(-1, 9), dual.reshape(-1, 9)
-    packed["reach"] = reach * np.linalg.norm(dual, axis=1)
-    if len(short := np.flatnonzero((packed["reach"] > MOST_REACH).any(axis=1))):
+    reaches = reach * np.linalg.norm(dual, axis=1)
+    if len(short := np.flatnonzero((reaches > MOST_REACH).any(axis=1))):
         raise UserError(
             f"the cutoff and skin reach over {MOST_REACH:,} images of the cell of system"
             f" {short[0]}: take a shorter cutoff, or reduce its vectors"
         )
-    packed["span"] = (lengths * (packed["reach"] + 2)).sum(axis=1)
+    packed["vectors"], packed["near"] = (
+        packed["cell"],
+        np.where(reaches, reaches * (1 + 1e-6) + 1e-5, 0.0),
+    )
+    packed["number"] = np.floor(2 * packed["near"].astype(np.float64)) + 1
+    images = packed["number"].astype(np.int64).prod(axis=1)
+    if len(many := np.flatnonzero(images > MOST_IMAGES)):
+        raise UserError(
+            f"the cutoff and skin reach {images[many[0]]:,} images of each particle of system"
+            f" {many[0]}, and at most {MOST_IMAGES:,} are searched: take a shorter cutoff"
+        )
+    packed["images"] = images
+    packed["span"] = (lengths * (reaches + 2)).sum(axis=1)
     packed["first"], packed["end"] = offsets[:-1], offsets[1:]
     return packed
+
+
+def lanes_on(device: Device) -> int:
+    """Return the number of threads that share a row."""
+    return LANES_CPU if device.is_cpu else LANES
+
+
+def _words(packed: Array, lanes: int) -> int:
+    """Return the most words of bits of a thread: of several particles, or several of each."""
+    each, images = -(-(packed["end"] - packed["first"]) // lanes), packed["images"]
+    words = np.where(images < 32, -(-each // np.maximum(1, 32 // images)), each * -(-images // 32))
+    return int(words.max(initial=0))

@@ -113,6 +113,7 @@ class NeighbourList(Fixed):
         self._require_plain(self._given)
         self._plan: tuple[Any, AnyPlan] | None = None
         self._last: Kept | None = None
+        self._read: tuple[list[Any], int, Batch] | None = None  # what a batch was given as
         self._around: SearchBox | None = None  # the box of the last search
         if (why := self._why_coarse(self._given)) is not None:
             warnings.warn(why, stacklevel=2)
@@ -142,7 +143,11 @@ class NeighbourList(Fixed):
         """Return the batch that a call describes."""
         self._options.require_batch(self.skin)
         cells = self._matrix if box is None else arrays.numbers("box", box)
-        return Batch.of(arrays.numbers("batch", batch), particles, cells, self._periodic)
+        given, last = (arrays.numbers("batch", batch), cells), self._read
+        if last is None or last[1] != particles or not all(map(_is_same, given, last[0])):
+            systems = Batch.of(given[0], particles, cells, self._periodic)
+            self._read = last = [np.array(each) for each in given], particles, systems
+        return last[2]
 
     def _searched(self, given: Space) -> SearchBox | None:
         """Return the box of every search; None if it depends on the positions."""
@@ -314,7 +319,7 @@ class NeighbourList(Fixed):
         if isinstance(given, Batch):
             if self._plan is None or self._plan[0] != of:
                 self._plan = None  # free its memory first
-                self._plan = of, BatchPlan(device, taken, given, self.reach, self._options)
+                self._plan = of, BatchPlan(arrays, taken, given, self.reach, self._options.half)
                 vars(self)["chosen"] = "all pairs of each system in a batch"
             return self._plan[1]
         if isinstance(given, Cell):
@@ -375,3 +380,9 @@ class NeighbourList(Fixed):
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
         last = None if self._plan is None or self._plan[0][3] != given else self._around
         return measured(given or OPEN, low, high, self.reach, last)
+
+
+def _is_same(given: Any, last: Any) -> bool:
+    """Whether arrays are the same; False for other sequences, which take longer to compare."""
+    is_alike = isinstance(given, np.ndarray) and given.dtype == last.dtype
+    return is_alike and np.array_equal(given, last)

@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 
 from gpubench import NeighbourList
 from gpubench.base.errors import UserError
+from gpubench.neighbours import batch
 
 TILTED = np.array([(3.0, 0.0, 0.0), (1.2, 2.8, 0.0), (-0.9, 0.7, 2.5)])
 SIZES = (3, 0, 5)  # particles of the systems of `few`
 OFFSETS = (0, 3, 3, 8)
+
+
+@pytest.fixture(params=[1, 16], ids=["rows", "shared-rows"], scope="module")
+def lanes(request):
+    """Threads that share a row: those of a CPU, and of a GPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "lanes_on", lambda _: request.param)
+        yield request.param
 
 
 def few():
@@ -56,7 +65,7 @@ def one_way(pair):
 
 @settings(max_examples=40, deadline=None)
 @given(batches())
-def test_a_batch_finds_what_each_search_does(case):
+def test_a_batch_finds_what_each_search_does(lanes, case):
     sizes, periodic, cells, positions, cutoff, half = case
     offsets = np.cumsum([0, *sizes])
     search = NeighbourList(cutoff, periodic=periodic, half=half)
@@ -81,6 +90,27 @@ def test_a_batch_finds_what_each_search_does(case):
         assert all(abs(ours[pair] - theirs[pair]) < 1e-5 for pair in ours.keys() & theirs.keys())
 
 
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize(("kept", "room"), [(2**26, 640), (0, 7)])
+def test_rows_that_threads_share_are_sorted_rows(half, kept, room, monkeypatch):
+    """Bits kept or found again, rows in shared memory or beyond, and few or many images."""
+    monkeypatch.setattr(batch, "MOST_WORDS", kept)
+    monkeypatch.setattr(batch, "STAGE", room)
+    rng = np.random.default_rng(1)
+    for cutoff, sizes in ((0.7, (90, 0, 31)), (2.5, (40, 1, 17)), (6.0, (2, 1, 1))):
+        x = rng.uniform(-9, 9, (sum(sizes), 3))
+        given = {"batch": np.cumsum((0, *sizes)), "box": np.stack([TILTED, TILTED * 2, np.eye(3)])}
+        found = []
+        for lanes in (1, 16):
+            monkeypatch.setattr(batch, "lanes_on", lambda _, lanes=lanes: lanes)
+            search = NeighbourList(cutoff, periodic=True, half=half, sort=not half and lanes == 1)
+            found.append(search(x, **given))
+            assert np.array_equal(search.count(x, **given), found[-1].counts)
+        rows, shared = (np.column_stack((each.pairs(), each.shifts)) for each in found)
+        assert len(shared) and np.array_equal(shared, shared[np.lexsort(shared.T[::-1])])
+        assert np.array_equal(rows[np.lexsort(rows.T[::-1])], shared)
+
+
 @pytest.mark.parametrize("of", [OFFSETS, np.array(OFFSETS, np.int32), [0, 0, 0, 1, 1, 1, 1, 1]])
 def test_offsets_or_the_system_of_each_particle(of):
     found = NeighbourList(5.0)(few(), batch=of)
@@ -98,7 +128,7 @@ def test_one_cell_for_all_or_one_each(box):
     assert listed(found, 3, 8) == pytest.approx(listed(search(x[3:])))
 
 
-def test_pairs_are_exact_however_far_apart_particles_and_systems_are():
+def test_pairs_are_exact_however_far_apart_particles_and_systems_are(lanes):
     x = np.array([(0, 0, 0), (0.589, 0, 0), (1e8, 0, 0), (1e8 + 0.5, 0, 0), (0.1, 0, 0)])
     found = NeighbourList(1.0)(x, batch=(0, 4, 5))
     assert found.pairs().tolist() == [[0, 1], [1, 0], [2, 3], [3, 2]]
@@ -112,11 +142,14 @@ def test_a_batch_is_prepared_again_only_where_systems_or_cells_differ():
     plan = search._plan[1]
     search(x * 0.9, batch=list(OFFSETS), box=cells.copy())
     assert search._plan[1] is plan
-    wider = search(x, batch=OFFSETS, box=cells * 1.1)
+    search(x, batch=np.array(OFFSETS), box=cells)
+    assert search._plan[1] is plan
+    cells *= 1.1  # in place
+    wider = search(x, batch=np.array(OFFSETS), box=cells)
     assert search._plan[1] is not plan
     own = NeighbourList(1.0, TILTED * 1.1, True)
     assert listed(wider, 3, 8) == pytest.approx(listed(own(x[3:])))
-    assert search.searches == 3 and "batch" in search.chosen
+    assert search.searches == 4 and "batch" in search.chosen
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
@@ -131,7 +164,7 @@ def test_what_was_found_is_copied_and_outlives_later_searches(way):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30])
 @pytest.mark.parametrize("at", [3, 5])  # the first of a system, or another
-def test_positions_that_are_not_finite(bad, at):
+def test_positions_that_are_not_finite(lanes, bad, at):
     x, search = few(), NeighbourList(1.0, TILTED, True)
     x[at, 1] = bad
     for call in (search, search.count):
