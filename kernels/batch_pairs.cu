@@ -190,6 +190,8 @@ __device__ __forceinline__ unsigned word_of(const Row *row, GLOBAL const REAL *g
     return bits;
 }
 
+#define WORD(number) words[(size_t)(number) * gridDim.x * BLOCK + thread]
+
 /* Count the neighbours of each row, and those before each of its threads. With KEPT, keep the words of all threads.
    LANES threads per row, a divisor of the block. */
 __global__ void count_pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const System *__restrict__ systems,
@@ -199,7 +201,7 @@ __global__ void count_pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const 
                             GLOBAL int *__restrict__ before, GLOBAL int *__restrict__ counts)
 {
     __shared__ int found[BLOCK];
-    const size_t thread = (size_t)blockIdx.x * BLOCK + threadIdx.x, threads = (size_t)gridDim.x * BLOCK;
+    const size_t thread = (size_t)blockIdx.x * BLOCK + threadIdx.x;
     const int lane = threadIdx.x % LANES, i = (int)(thread / LANES);
     int number = 0;
     if (i < particles) {
@@ -207,7 +209,7 @@ __global__ void count_pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const 
         for (int w = 0; w < row.words; ++w) {
             const unsigned bits = word_of(&row, given, placed, fractions, moves, w);
 #if KEPT
-            words[w * threads + thread] = bits;
+            WORD(w) = bits;
 #endif
             number += __popc(bits);
         }
@@ -233,7 +235,7 @@ __global__ void write_pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const 
                             GLOBAL int *__restrict__ shifts)
 {
     __shared__ int staged[STAGE], staged_shifts[3 * STAGE];
-    const size_t thread = (size_t)blockIdx.x * BLOCK + threadIdx.x, threads = (size_t)gridDim.x * BLOCK;
+    const size_t thread = (size_t)blockIdx.x * BLOCK + threadIdx.x;
     const int lane = threadIdx.x % LANES, i = (int)(thread / LANES), first = blockIdx.x * (BLOCK / LANES);
     const int64 start = offsets[first], end = offsets[min(first + BLOCK / LANES, particles)];
     if (i < particles) {
@@ -244,7 +246,7 @@ __global__ void write_pairs(GLOBAL const REAL *__restrict__ given, GLOBAL const 
         int64 place = offsets[i] - start + before[thread];
         for (int w = 0; w < row.words; ++w) {
 #if KEPT
-            unsigned bits = words[w * threads + thread];
+            unsigned bits = WORD(w);
 #else
             unsigned bits = word_of(&row, given, placed, fractions, moves, w);
 #endif

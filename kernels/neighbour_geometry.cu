@@ -1,7 +1,8 @@
 /* Conversion of users' positions for a search, and geometry of the pairs found.
 
    REAL is the type of the given positions (float or double), STRIDE the number of columns (3 or 4). All arithmetic
-   on them is in double precision. CELLS: whether to compute cells. WRITES: see `find_blocks`. */
+   on them is in double precision. CELLS: whether to compute cells. WRITES: see `find_blocks`. TEAM: threads
+   per row that write shifts. */
 #include "common/ways.h"
 
 #include "common/grid.h"
@@ -236,22 +237,34 @@ __global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int 
     counts[to[row]] = (int)(k - found_offsets[row]);
 }
 
-/* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. */
+/* Visit the numbers of the shifts of a row: PAIR, of those of the row, and AXIS, by TEAM threads in turn. */
+#if TEAM == 1
+#define FOR_SHIFTS(pairs)                                                                                              \
+    for (int pair = 0; pair < (pairs); ++pair)                                                                         \
+        for (int axis = 0; axis < 3; ++axis)
+#else
+#define FOR_SHIFTS(pairs)                                                                                              \
+    for (int item = threadIdx.x % TEAM, pair = item / 3, axis = item % 3; item < 3 * (pairs);                          \
+         item += TEAM, pair = item / 3, axis = item % 3)
+#endif
+
+/* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. TEAM
+   threads per row. */
 __global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                              GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
                              GLOBAL const Box *__restrict__ box, int64 most, int rows, GLOBAL int *__restrict__ out)
 {
-    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    const unsigned row = (unsigned)(((size_t)blockIdx.x * blockDim.x + threadIdx.x) / TEAM);
     if (row >= rows)
         return;
-    size_t i = (size_t)ids[row] * STRIDE;
-    int64 end = min(offsets[row + 1], most);
-    for (int64 k = offsets[row]; k < end; ++k) {
-        size_t j = (size_t)ids[neighbours[k]] * STRIDE;
-        for (int axis = 0; axis < 3; ++axis) {
-            double edges = ((double)given[j + axis] - given[i + axis]) / box->size[axis];
-            out[3 * k + axis] = box->periodic[axis] == 0.0 ? 0 : -(int)rint(edges);
-        }
+    const size_t i = (size_t)ids[row] * STRIDE;
+    const int64 first = offsets[row];
+    FOR_SHIFTS((int)(min(offsets[row + 1], most) - first))
+    {
+        const size_t j = (size_t)ids[neighbours[first + pair]] * STRIDE;
+        /* Within a third of a whole number, as the box holds three cutoffs. */
+        const double edges = ((double)given[j + axis] - given[i + axis]) * box->per_size[axis];
+        out[3 * (first + pair) + axis] = -(int)rint(edges);
     }
 }
 
@@ -260,13 +273,15 @@ __global__ void write_image_shifts(GLOBAL const int64 *__restrict__ offsets, GLO
                                    GLOBAL const int *__restrict__ moves, int64 most, int rows,
                                    GLOBAL int *__restrict__ out)
 {
-    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    const unsigned row = (unsigned)(((size_t)blockIdx.x * blockDim.x + threadIdx.x) / TEAM);
     if (row >= rows)
         return;
-    int64 end = min(offsets[row + 1], most);
-    for (int64 k = offsets[row]; k < end; ++k)
-        for (int axis = 0; axis < 3; ++axis)
-            out[3 * k + axis] = moves[3 * (size_t)images[k] + axis] - moves[3 * (size_t)row + axis];
+    const int64 first = offsets[row];
+    FOR_SHIFTS((int)(min(offsets[row + 1], most) - first))
+    {
+        const size_t image = images[first + pair];
+        out[3 * (first + pair) + axis] = moves[3 * image + axis] - moves[3 * (size_t)row + axis];
+    }
 }
 
 /* As write_geometry, for pairs of images. cell: vectors as rows. */

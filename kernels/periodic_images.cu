@@ -31,6 +31,7 @@ typedef struct Frame {
 #define MOST 1.7976931348623157e308
 #define NOT_FINITE 0
 #define OUTSIDE 1
+#define IMAGES 3
 
 /* Coordinates in the frame; 0 if the position is outside an axis that is bounded. */
 __device__ __forceinline__ int turned(GLOBAL const REAL *given, GLOBAL const Frame *frame, double *y)
@@ -134,12 +135,17 @@ __device__ __forceinline__ int is_alone(double at, double vector, double extent)
 }
 
 /* Count the images of each particle in the box, or with WRITES place them behind the particles, as far as there is
-   room; counts and offsets are of a particle, sources of an image. One thread per particle. */
+   room, and note their number; counts and offsets are of a particle, sources of an image. One thread per particle. */
 __global__ void images(GLOBAL const Frame *__restrict__ frame, int particles, GLOBAL int *__restrict__ counts,
                        GLOBAL const int64 *__restrict__ offsets, int room, GLOBAL float4 *__restrict__ placed,
-                       GLOBAL int *__restrict__ moves, GLOBAL int *__restrict__ sources)
+                       GLOBAL int *__restrict__ moves, GLOBAL int *__restrict__ sources,
+                       GLOBAL int64 *__restrict__ status)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+#if WRITES
+    if (i == 0)
+        status[IMAGES] = offsets[particles];
+#endif
     if (i >= particles)
         return;
 #if WRITES
@@ -195,20 +201,20 @@ __global__ void fill_rest(GLOBAL const int64 *__restrict__ offsets, int particle
     placed[particles + k] = make_float4((x + 0.5f) * apart, (y + 0.5f) * apart, beyond + (z + 0.5f) * apart, 0.0f);
 }
 
-/* Count the pairs of each row, or with WRITES list their particles. found: neighbours among particles and images, of
-   which those that are listed go to `images`, which may be the same array unless HALF or EXACT. With EXACT they are
-   nearer than sqrt(reach2) in double precision; cell: vectors as rows. One thread per row. */
-__global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found, GLOBAL const int *moves,
-                      GLOBAL const int *sources, GLOBAL const REAL *given, GLOBAL const double *cell, int rows,
-                      double reach2, GLOBAL int *counts, GLOBAL const int64 *offsets, GLOBAL int *images,
-                      GLOBAL int *neighbours)
+#if HALF || EXACT
+
+/* Count the pairs of each row that are listed, or with WRITES list their particles and images. found: neighbours among
+   particles and images. With EXACT they are nearer than sqrt(reach2) in double precision; cell: vectors as rows. One
+   thread per row. */
+__global__ void pairs(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL const int *__restrict__ found,
+                      GLOBAL const int *__restrict__ moves, GLOBAL const int *__restrict__ sources,
+                      GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell, int rows,
+                      double reach2, GLOBAL int *__restrict__ counts, GLOBAL const int64 *__restrict__ offsets,
+                      GLOBAL int *__restrict__ images, GLOBAL int *__restrict__ neighbours)
 {
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
         return;
-#if !WRITES && !HALF && !EXACT
-    counts[row] = (int)(found_offsets[row + 1] - found_offsets[row]);
-#else
     int64 k = WRITES ? offsets[row] : 0;
     for (int64 at = found_offsets[row]; at < found_offsets[row + 1]; ++at) {
         int image = found[at], j = image < rows ? image : sources[image - rows];
@@ -228,17 +234,36 @@ __global__ void pairs(GLOBAL const int64 *found_offsets, GLOBAL const int *found
 #endif
 #if WRITES
         neighbours[k] = j;
-#if HALF || EXACT
         images[k] = image;
-#endif
 #endif
         ++k;
     }
 #if !WRITES
     counts[row] = (int)k;
 #endif
-#endif
 }
+
+#else
+
+/* The first rows of a list, with the particle of each image. TEAM threads per row, and for the end of the last. */
+__global__ void take_rows(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL const int *__restrict__ found,
+                          GLOBAL const int *__restrict__ sources, int rows, GLOBAL int *__restrict__ counts,
+                          GLOBAL int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours)
+{
+    const size_t thread = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const unsigned row = (unsigned)(thread / TEAM), lane = (unsigned)(thread % TEAM);
+    if (row > rows)
+        return;
+    const int64 begin = found_offsets[row], end = row < rows ? found_offsets[row + 1] : begin;
+    if (lane == 0)
+        offsets[row] = begin;
+    if (lane == 0 && row < rows)
+        counts[row] = (int)(end - begin);
+    for (int64 k = begin + lane; k < end; k += TEAM)
+        neighbours[k] = found[k] < rows ? found[k] : sources[found[k] - rows];
+}
+
+#endif
 
 /* The first counts of many. One thread per row. */
 __global__ void write_counts(GLOBAL const int *__restrict__ found, int rows, GLOBAL int *__restrict__ counts)

@@ -89,12 +89,11 @@ class BatchPlan(PairKernels):
         )
         self._note = self.kernel("note_pairs")
         self._scan = ExclusiveScan(device, n, sum_type="int64")
-        # Of all results, which hold them for pickling.
         systems = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(offsets))
-        self._systems = {
-            name: arrays.view(arrays.array(each))
-            for name, each in (("systems", systems), ("cells", cells))
-        }
+        self._systems = {}  # in arrays of the user's library, as results hold them for pickling
+        for name, host in (("systems", systems), ("cells", cells)):
+            self._systems[name] = arrays.empty(host.shape, host.dtype.name)
+            device.write(self._systems[name], host)
         self._given = {
             "systems": device.upload(packed.view("uint8")), "particles": n,
             "system_of": self._systems["systems"], "reach": np.float64(reach),

@@ -30,7 +30,7 @@ SMALLEST_LENGTH, LARGEST_LENGTH = 1e-150, 1e150  # whose squares float64 holds
 # The layout of `struct Box` in kernels/common/ways.h.
 BOX_DTYPE = np.dtype(
     [
-        *((name, np.float64, 3) for name in ("low", "size", "periodic", "steps")),
+        *((name, np.float64, 3) for name in ("low", "size", "periodic", "steps", "per_size")),
         ("per_step", np.float64),
     ]
 )
@@ -180,6 +180,8 @@ class SearchBox:
         packed = np.zeros(1, BOX_DTYPE)
         packed["low"], packed["size"], packed["periodic"] = self.low, self.size, self.periodic
         packed["steps"], packed["per_step"] = self.steps, 1 / self.step
+        repeats = zip(self.size, self.periodic, strict=True)
+        packed["per_size"] = [1 / edge if is_periodic else 0.0 for edge, is_periodic in repeats]
         return packed
 
 

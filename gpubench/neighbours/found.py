@@ -250,6 +250,8 @@ class Found(Fixed):
             name = name.replace("write", "write_image")
             given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
         blocks = arrays.device.blocks(rows.counts.shape[0], BLOCK)
+        if name.endswith("shifts"):
+            blocks = plan.blocks_of_teams
         plan.kernel(name).launch_from(blocks, BLOCK, given)
         return out
 

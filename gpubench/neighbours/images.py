@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,7 @@ class CellPlan(PairKernels):
     """Buffers and kernels of a search in a cell.
 
     method: as users pass it. half: whether each pair is listed once. The others as in `Plan`.
-    `place` is called first; it waits, since the images must be counted before they are searched.
+    `place` is called first.
     """
 
     def __init__(
@@ -57,10 +58,12 @@ class CellPlan(PairKernels):
                 (1, ("images", "fill_rest", "write_counts")),
             )
         )  # fmt: skip
-        self._note, self._blocks = self.kernel("note_pairs"), device.blocks(n, BLOCK)
-        self._scan = ExclusiveScan(device, n, sum_type="int64")
+        self._blocks, self._scan = (
+            device.blocks(n, BLOCK),
+            ExclusiveScan(device, n, sum_type="int64"),
+        )
         self._counts, self._offsets = device.empty(n, "int32"), device.empty(n + 1, "int64")
-        self.status = device.status(3)
+        self.status = device.status(4)
         device.fill(self.status, 0)
         self._inner: Plan | None = None
         self._frame = self._upload(self.box)
@@ -68,18 +71,16 @@ class CellPlan(PairKernels):
     def _take_pairs(self, exact: int) -> None:
         """Compile the kernels that list pairs. exact: whether float64 decides which."""
         self._selects = self._half or bool(exact)  # and does not list all that the search finds
-        self._count_pairs, self._write_pairs = (
-            self._kernel(name="pairs", WRITES=writes, EXACT=exact) for writes in (0, 1)
-        )
+        names = ("pairs", "pairs") if self._selects else ("take_rows",)
+        self._pairs = [
+            self._kernel(name=name, WRITES=writes, EXACT=exact) for writes, name in enumerate(names)
+        ]
 
     def _upload(self, region: SearchBox) -> Any:
         return self._device.upload(self._own.packed(region).view("uint8"))
 
     def place(self, positions: Any) -> None:
-        """Place the particles and their images in a box; wait for the number of images.
-
-        Raises UserError for a position that is not finite, or is outside an axis with an edge.
-        """
+        """Choose the box of the particles and their images, and prepare its search."""
         region = self._region(positions)
         reach = widened(self._cutoff, self._skin, rounding_of(region, self._reach))
         if reach > self._reach:  # from now on
@@ -88,29 +89,46 @@ class CellPlan(PairKernels):
             region = self._region(positions)
         if self._inner is None or region != self.box:
             self._prepare(region, self._own.images(self.particles, region))
-        while (images := self._wrapped(positions)) > self._room or self._room > 2 * images + 999:
-            self._prepare(region, images)
-        self._write_images(self._blocks, BLOCK, **self._of_images)
-        self._fill_rest(
-            self._device.blocks(self._room, BLOCK), BLOCK, offsets=self._offsets,
-            particles=self.particles, room=self._room, placed=self._placed, **self._rest,
-        )  # fmt: skip
 
-    def _wrapped(self, positions: Any) -> int:
-        """Wrap the particles, and return the number of their images."""
+    def _locate(self, positions: Any, moves: Any) -> None:
+        """Queue the places of particles and images, and the moves of each, as far as there is room.
+
+        Counts the images, for `_until_they_fit`.
+        """
         n, status = self.particles, self.status
+        of_images = {**self._of_images, "moves": moves, "status": status}
         self._wrap(
             self._blocks, BLOCK, given=positions, frame=self._frame, particles=n,
-            placed=self._placed, moves=self._moves, status=status,
+            placed=self._placed, moves=moves, status=status,
         )  # fmt: skip
-        self._count_images(self._blocks, BLOCK, **self._of_images)
+        self._count_images(self._blocks, BLOCK, **of_images)
         self._scan.launch(self._counts, self._offsets)
-        self._note(1, 32, offsets=self._offsets, particles=n, keeps_most=0, status=status)
-        return self.require_sound()
+        self._write_images(self._blocks, BLOCK, **of_images)
+        self._fill_rest(
+            self._device.blocks(self._room, BLOCK), BLOCK, offsets=self._offsets,
+            particles=n, room=self._room, placed=self._placed, **self._rest,
+        )  # fmt: skip
+
+    def _count(self, positions: Any, moves: Any, counts: Any, offsets: Any) -> None:
+        """Queue the same, and count the neighbours of particles and images."""
+        assert self._inner is not None
+        self._locate(positions, moves)
+        self._inner.count(self._placed, counts, offsets)
+
+    def _until_they_fit(self, queue: Callable[[], None]) -> None:
+        """Queue work that locates images, and wait; again if they found no room.
+
+        Raises UserError for a position that is not finite, or is outside an axis with an edge.
+        """
+        while True:
+            queue()
+            if (images := self.require_sound()) <= self._room <= 2 * images + 999:
+                return
+            self._prepare(self.box, images)
 
     def require_sound(self) -> int:
-        """Wait, and return the number of images; raise UserError as `place` does."""
-        not_finite, outside, images = self._device.download(self.status).tolist()
+        """Wait, and return the number of images; raise UserError as a search does."""
+        not_finite, outside, _, images = self._device.download(self.status).tolist()
         if not_finite or outside:
             self._device.fill(self.status, 0)
         raise_unsound(not_finite, outside, "2^29")
@@ -150,24 +168,23 @@ class CellPlan(PairKernels):
         grid = box.grid(entries, reach, in_steps=True)
         method, self.chosen = chosen(self._method, device, entries, grid, False)
         self._placed = device.empty((entries, 4), "float32")
-        self._moves = device.empty((entries, 3), "int32")
         self._sources = device.empty(self._room, "int32")
         self._of_images = {
             "frame": self._frame, "particles": n, "counts": self._counts, "room": self._room,
-            "offsets": self._offsets, "placed": self._placed, "moves": self._moves,
-            "sources": self._sources,
+            "offsets": self._offsets, "placed": self._placed, "sources": self._sources,
         }  # fmt: skip
         self._inner = Plan(
             device, method, self._placed, box, grid, reach,
             half=False, in_cells=False, capacity=None, listed=n,
         )  # fmt: skip
+        self._queue_count = device.replayed(self._count, 4)
 
-    def ranked(self) -> dict[str, Any]:
+    def ranked(self, moves: Any) -> dict[str, Any]:
         """Queue and return the order of the images last placed: by particle, then by shift."""
         device, entries = self._device, self.particles + self._room
         found = {name: device.empty(entries, "int32") for name in ("ranks", "order")}
         NamedKernel(device, "neighbour_rows.cu", "rank_images", IMAGES=1, LIMITS=0, REAL="float")(
-            self._blocks, BLOCK, offsets=self._offsets, moves=self._moves,
+            self._blocks, BLOCK, offsets=self._offsets, moves=moves,
             particles=self.particles, **found,
         )  # fmt: skip
         return found | {"sources": self._sources}
@@ -178,42 +195,54 @@ class CellPlan(PairKernels):
         return ResultArrays(arrays.empty(n, "int32"), arrays.empty(n + 1, "int64"), None)
 
     def search(self, arrays: Arrays | Device, positions: Any, rows: ResultArrays) -> int:
-        """List the pairs of the particles last placed, and return their number.
+        """List the pairs, and return their number; raises UserError as `_until_they_fit`.
 
         arrays: allocates the result; a device's memory is kept until its kernels are done.
         """
+        device, keeps, found = self._device, self._selects, rows
+
+        def queue() -> None:
+            nonlocal found
+            entries = self.particles + self._room
+            counts, offsets = device.empty(entries, "int32"), device.empty(entries + 1, "int64")
+            found = ResultArrays(counts, offsets, None)
+            rows.moves = arrays.empty((entries, 3), "int32")
+            self._queue_count(positions, rows.moves, counts, offsets)
+
+        self._until_they_fit(queue)
         assert self._inner is not None
-        entries, device = self.particles + self._room, self._device
-        offsets = device.empty(entries + 1, "int64")
-        found = ResultArrays(device.empty(entries, "int32"), offsets, None)
-        pairs = self._inner.search(device if self._selects else arrays, self._placed, found)
-        assert pairs is not None
+        pairs = self._inner.filled(device if keeps else arrays, found)
         given = {
-            "found_offsets": found.offsets, "found": found.neighbours, "images": found.neighbours,
-            "neighbours": found.neighbours, "moves": self._moves, "sources": self._sources,
-            "rows": self.particles, "counts": rows.counts, "offsets": rows.offsets,
-            "given": positions, "cell": self.vectors, "reach2": self._reach2,
+            "found_offsets": found.offsets, "found": found.neighbours, "rows": self.particles,
+            "moves": rows.moves, "sources": self._sources, "given": positions,
+            "cell": self.vectors, "reach2": self._reach2, "counts": rows.counts,
+            "offsets": rows.offsets, "images": found.neighbours, "neighbours": found.neighbours,
         }  # fmt: skip
-        self._count_pairs(self._blocks, BLOCK, **given)
-        self._scan.launch(rows.counts, rows.offsets)
-        if self._selects:
+        blocks = self.blocks_of_teams
+        if keeps:
+            blocks = self._blocks
+            self._pairs[0].launch_from(blocks, BLOCK, given)
+            self._scan.launch(rows.counts, rows.offsets)
             pairs = int(device.download(rows.offsets)[-1])
             given["images"] = arrays.empty(pairs, "int32")
         given["neighbours"] = arrays.empty(pairs, "int32")
-        self._write_pairs(self._blocks, BLOCK, **given)
+        self._pairs[-1].launch_from(blocks, BLOCK, given)
         rows.neighbours, rows.images = given["neighbours"], given["images"]
-        # A copy, since the next search overwrites them.
-        rows.moves = arrays.empty((entries, 3), "int32")
-        device.copy(self._moves, rows.moves)
         return pairs
 
     def count_only(self, positions: Any, counts: Any) -> None:
-        """Count the pairs of the particles last placed, indexed by particle."""
-        assert self._inner is not None
+        """Count the pairs of each particle; raises UserError as `_until_they_fit`."""
         n, device = self.particles, self._device
         if self._selects:
             self.search(device, positions, ResultArrays(counts, device.empty(n + 1, "int64"), None))
             return
-        found = device.empty(n + self._room, "int32")
-        self._inner.count_only(self._placed, found)
-        self._write_counts(self._blocks, BLOCK, found=found, rows=n, counts=counts)
+
+        def queue() -> None:
+            assert self._inner is not None
+            entries = n + self._room
+            found = device.empty(entries, "int32")
+            self._locate(positions, device.empty((entries, 3), "int32"))
+            self._inner.count_only(self._placed, found)
+            self._write_counts(self._blocks, BLOCK, found=found, rows=n, counts=counts)
+
+        self._until_they_fit(queue)

@@ -39,7 +39,8 @@ class Packing:
         device, (n, stride) = arrays.device, positions.shape
         self._device, self._blocks, self._status = device, device.blocks(n, BLOCK), device.status(1)
         real = {"float32": "float", "float64": "double"}[positions.dtype.name]
-        kernel = partial(NamedKernel, device, "neighbour_geometry.cu", REAL=real, STRIDE=stride)
+        constants = {"REAL": real, "STRIDE": stride, "TEAM": 1}
+        kernel = partial(NamedKernel, device, "neighbour_geometry.cu", **constants)
         self._find, edge = kernel(name="find_blocks", WRITES=0), np.float64(EDGE * reach)
         packed = device.upload(bounds.packed().view("uint8"))
         keys = arrays.empty(n, "int64")

@@ -73,8 +73,10 @@ class PairKernels:
             self.vectors = device.upload(np.array(cell.vectors))
         real = {"float32": "float", "float64": "double"}[positions.dtype.name]
         self.kernel = partial(
-            NamedKernel, device, "neighbour_geometry.cu", REAL=real, STRIDE=stride
-        )
+            NamedKernel, device, "neighbour_geometry.cu", REAL=real, STRIDE=stride,
+            TEAM=(team := 1 if device.is_cpu else 32),
+        )  # fmt: skip
+        self.blocks_of_teams = device.blocks((self.particles + 1) * team, BLOCK)
 
     @cached_property
     def numbers(self) -> Any:
@@ -140,7 +142,7 @@ class Plan(PairKernels):
         if in_cells:
             self.numbers  # noqa: B018  # allocate now: not allowed while launches are recorded
         self._replays: dict[str, Callable[..., None]] = {}
-        if self._replayed("_count", 3):
+        if self._replayed("count", 3):
             self._replayed("_fill", 3)  # reads results of the recorded count
         self._replayed("_list", 4)
 
@@ -178,17 +180,23 @@ class Plan(PairKernels):
         """
         pairs = None
         if self.capacity is None:
-            self._queue("_count", positions, rows.counts, rows.offsets)
-            pairs = self.require_sound()
-            rows.neighbours = arrays.empty(pairs, "int32")
-            self._queue("_fill", rows.counts, rows.offsets, rows.neighbours)
+            self._queue("count", positions, rows.counts, rows.offsets)
+            pairs = self.filled(arrays, rows)
         else:
             self._queue("_list", positions, rows.counts, rows.offsets, rows.neighbours)
         if self.in_cells:
             self._device.copy(self._order, rows.ids)
         return pairs
 
-    def _count(self, positions: Any, counts: Any, offsets: Any) -> None:
+    def filled(self, arrays: Arrays | Device, rows: ResultArrays) -> int:
+        """Wait for the counts, and queue the listing into an array that fits."""
+        pairs = self.require_sound()
+        rows.neighbours = arrays.empty(pairs, "int32")
+        self._queue("_fill", rows.counts, rows.offsets, rows.neighbours)
+        return pairs
+
+    def count(self, positions: Any, counts: Any, offsets: Any) -> None:
+        """Queue the counts, from which `filled` goes on."""
         self._build(positions, self._query)
         if self.in_cells:
             self._order, self._read["order"] = self._read["order"], self.numbers
@@ -199,7 +207,7 @@ class Plan(PairKernels):
         self._note(1, 32, keeps_most=self.capacity is not None, **given)
 
     def _list(self, positions: Any, counts: Any, offsets: Any, neighbours: Any) -> None:
-        self._count(positions, counts, offsets)
+        self.count(positions, counts, offsets)
         self._fill(counts, offsets, neighbours)
 
     def _fill(self, counts: Any, offsets: Any, neighbours: Any) -> None:

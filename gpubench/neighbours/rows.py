@@ -123,7 +123,7 @@ def sort_rows(arrays: Arrays, plan: PairKernels, rows: ResultArrays) -> None:
         "keys": arrays.empty(found.shape, "int64"),
     } | dict.fromkeys(("listed", "images", "ranks", "order", "sources"), found)  # fmt: skip
     if isinstance(plan, CellPlan):
-        given |= {"listed": rows.images, "images": rows.images, **plan.ranked()}
+        given |= {"listed": rows.images, "images": rows.images, **plan.ranked(rows.moves)}
     has_images = isinstance(plan, CellPlan)
     kernel(device, "write_keys", has_images).launch_from(device.blocks(n, BLOCK), BLOCK, given)
     given["keys"] = arrays.sorted(given["keys"])

@@ -309,6 +309,8 @@ class NeighbourList(Fixed):
         else:
             raise UserError("out takes what an earlier search like this one found")
         pairs = plan.search(arrays, taken, rows)
+        if isinstance(plan, CellPlan):
+            vars(self)["chosen"] = plan.chosen  # again, as images may have needed more room
         if options.sort and not isinstance(plan, BatchPlan):
             sort_rows(arrays, plan, rows)
         return Found(arrays, plan, rows, taken, pairs, positions, box)

@@ -14,6 +14,7 @@ typedef struct Box {
     double size[3];
     double periodic[3];
     double steps[3]; /* the edges, in whole steps */
+    double per_size[3]; /* their reciprocals; 0 for axes that do not repeat */
     double per_step; /* the reciprocal of the step of coordinates that are searched */
 } Box;
 

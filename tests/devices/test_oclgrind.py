@@ -198,6 +198,7 @@ from gpubench import NeighbourList
 from gpubench.base.errors import UserError
 from gpubench.devices import open_device
 from gpubench.neighbours import arrays
+from gpubench.neighbours import batch as batches
 
 positions = np.random.default_rng(0).random((120, 3)) * (3, 3, 2.5)
 counts = []
@@ -218,8 +219,13 @@ with open_device("opencl:oclgrind") as device:
     counts.append(int(np.abs(found.shifts).max()))
     batch = {"batch": [0, 0, 70, 120], "box": ((3, 0, 0), (1, 3, 0), (0.5, -1, 2.5))}
     for half in (False, True):
-        found = NeighbourList(1.1, periodic=True, half=half)(positions, **batch)
-        assert len(found.vectors()) == len(found.distances()) == len(found.shifts)
+        lists = []
+        for lanes in (1, 16):  # threads that share a row: on a CPU, on a GPU
+            batches.lanes_on = lambda _: lanes
+            found = NeighbourList(1.1, periodic=True, half=half)(positions, **batch)
+            assert len(found.vectors()) == len(found.distances()) == len(found.shifts)
+            lists.append(np.column_stack((found.pairs(), found.shifts)))
+        assert np.array_equal(*lists)
         counts.append(len(found))
     for far in (1e6, 0.0):  # packed; in a long box
         given = positions + np.array((far, 0, 0)) * (np.arange(120)[:, None] == 7)

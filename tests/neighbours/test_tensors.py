@@ -172,6 +172,16 @@ def test_types_of_tensors_are_named(bindings, dtype):
         NeighbourList(1.0, EDGES)(Tensor(np.zeros((5, 3), dtype)))
 
 
+def test_a_batch_waits_once(bindings, positions):
+    search, offsets = NeighbourList(1.0, periodic=True), np.arange(0, 2001, 50)
+    for _ in range(2):
+        bindings.launched.clear()
+        found = search(positions, batch=offsets, box=np.tri(3) * 12)
+    names = [name for name, *_ in bindings.launched]
+    assert names == ["place", "count_pairs", "scan_lookback", "note_pairs", "write_pairs"]
+    assert type(found.shifts) is Tensor and found.shifts.shape == (len(found), 3)
+
+
 @pytest.mark.parametrize("half", [False, True])
 def test_a_cell_is_searched_with_its_images_on_the_stream(bindings, positions, half):
     """Also where an axis is measured; the bindings say that there are as many images as pairs."""
@@ -183,7 +193,11 @@ def test_a_cell_is_searched_with_its_images_on_the_stream(bindings, positions, h
         found = search(positions)
         names = [name for name, *_ in bindings.launched]
         assert names[:1] == ["measure"] * (not box[2, 2]) + ["wrap"] * bool(box[2, 2])
-        assert names.count("images") == names.count("pairs") == 2  # each is counted, then written
+        assert names.count("images") == 2  # which are counted, then placed
+        listing = ["take_rows"] if not half else ["pairs", "scan_lookback", "pairs"]
+        assert (
+            names[-len(listing) :] == listing and names.count("count") == names.count("fill") == 1
+        )
         assert all(grid[-1] == STREAM for _, grid, _ in bindings.launched)
         assert type(found.neighbours) is Tensor and found.counts.shape == (2000,)
         assert found.shifts.shape == found.vectors().shape == (len(found), 3)
