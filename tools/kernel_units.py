@@ -25,7 +25,6 @@ from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.images import CellPlan
-from gpubench.neighbours.options import Options
 from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.rows import kernel
 from gpubench.problems.cells.contract import CellList
@@ -173,10 +172,9 @@ def make_neighbour_lists(device: Recorder) -> None:
         for writes in (0, 1):
             plan.kernel("find_blocks", WRITES=writes)
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
-        systems = Batch(np.array([0, 40_000]), np.zeros((1, 3, 3)))
-        for sort in (False, True):
-            options = Options(half, in_cells=False, sort=sort, capacity=None, method="auto")
-            BatchPlan(device, positions, systems, cutoff, options)
+        for cell in (np.zeros((3, 3)), np.eye(3) * cutoff):  # whose bits are kept, or too many
+            systems = Batch(np.array([0, 40_000]), cell[None])
+            BatchPlan(device, positions, systems, cutoff, half)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
             "write_image_shifts", "block_keys", "place_packed", "keep",

@@ -125,7 +125,8 @@ class LibraryPairs(LibraryImages):
     """A library that lists pairs: i, j, and shifts, in any order."""
 
     def rows(self, *found: NDArray[Any]) -> Images:
-        return rows_of(*found, self.particles)
+        i, j, shifts = found
+        return rows_of(i, j, shifts, self.particles)
 
 
 class HostPairs(HostWork, LibraryPairs):

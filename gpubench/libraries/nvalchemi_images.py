@@ -40,6 +40,8 @@ class NvalchemiImages(LibraryImages):
         for method, how in METHODS.items()
     }
 
+    _begins: Any  # of the pairs of each system, if they are in segments
+
     def prepare(self) -> None:
         super().prepare()
         need("warp", "warp-lang", EXTRA)

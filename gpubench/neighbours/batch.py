@@ -71,8 +71,7 @@ class BatchPlan(PairKernels):
     dependent, or that is too short for the cutoff.
     """
 
-    def __init__(self, arrays: Arrays, positions: Any, of: Batch, reach: float, half: bool) -> None:
-        device = arrays.device
+    def __init__(self, device: Device, positions: Any, of: Batch, reach: float, half: bool) -> None:
         super().__init__(device, positions, OPEN)
         offsets, cells, n = of.offsets, of.cells, self.particles
         packed, lanes = _packed(offsets, cells, reach), lanes_on(device)
@@ -90,13 +89,10 @@ class BatchPlan(PairKernels):
         self._note = self.kernel("note_pairs")
         self._scan = ExclusiveScan(device, n, sum_type="int64")
         systems = np.repeat(np.arange(len(cells), dtype=np.int32), np.diff(offsets))
-        self._systems = {}  # in arrays of the user's library, as results hold them for pickling
-        for name, host in (("systems", systems), ("cells", cells)):
-            self._systems[name] = arrays.empty(host.shape, host.dtype.name)
-            device.write(self._systems[name], host)
+        self._of_results, self._shared = {"systems": systems, "cells": cells}, dict[str, Any]()
         self._given = {
             "systems": device.upload(packed.view("uint8")), "particles": n,
-            "system_of": self._systems["systems"], "reach": np.float64(reach),
+            "system_of": device.upload(systems), "reach": np.float64(reach),
             "placed": device.empty((n, 4), "float32"), "moves": device.empty((n, 4), "int32"),
             "fractions": device.empty((n, 4), "float32"), "before": device.empty(threads, "int32"),
             "words": device.empty(words * threads if keeps else 0, "uint32"),
@@ -106,8 +102,11 @@ class BatchPlan(PairKernels):
 
     def rows(self, arrays: Arrays) -> ResultArrays:
         """Allocate the arrays of a result whose size is known."""
+        for name, host in ({} if self._shared else self._of_results).items():
+            self._shared[name] = arrays.empty(host.shape, host.dtype.name)  # which pickling needs
+            self._device.write(self._shared[name], host)
         counts, offsets = arrays.empty_each(self._layout)
-        return ResultArrays(counts, offsets, None, **self._systems)
+        return ResultArrays(counts, offsets, None, **self._shared)
 
     def search(self, arrays: Arrays, positions: Any, rows: ResultArrays) -> int:
         """List the pairs of all systems, and return their number; waits for it."""

@@ -321,7 +321,7 @@ class NeighbourList(Fixed):
         if isinstance(given, Batch):
             if self._plan is None or self._plan[0] != of:
                 self._plan = None  # free its memory first
-                self._plan = of, BatchPlan(arrays, taken, given, self.reach, self._options.half)
+                self._plan = of, BatchPlan(device, taken, given, self.reach, self._options.half)
                 vars(self)["chosen"] = "all pairs of each system in a batch"
             return self._plan[1]
         if isinstance(given, Cell):
