@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.algorithm import Form
 from gpubench.core.host_work import HostWork
 from gpubench.libraries._host_memory import peak_of
+from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._torch import Torch
 from gpubench.problems.images.contract import Images, ImageSearch
 from gpubench.problems.images.inputs import SystemSet
@@ -19,10 +22,14 @@ from gpubench.problems.images.inputs import SystemSet
 class LibraryImages(ImageSearch):
     """A call of a library: on the host in float64, or on a GPU in float32.
 
-    kind: the kind of arrays: numpy, cupy or torch. inputs: what is loaded. points: its positions.
+    package, module: of a library; extra: what installs it, if any. kind: the kind of arrays: numpy,
+    cupy or torch. inputs: what is loaded. points: its positions.
     found: the arrays of the library's answer; none if there are no particles.
     """
 
+    package: ClassVar[str] = ""
+    module: ClassVar[str] = ""
+    extra: ClassVar[str | None] = None
     kind = "torch"
     inputs: SystemSet
     points: Any
@@ -30,6 +37,9 @@ class LibraryImages(ImageSearch):
 
     def prepare(self) -> None:
         self.torch = Torch(self.device) if self.kind == "torch" else None
+        if self.module:
+            self._library: Any = need(self.module, self.package, self.extra)
+            self.library = name_with_version(self.package)
         self._pool: int | None = None
 
     def on_stream(self) -> AbstractContextManager[Any]:
@@ -133,6 +143,7 @@ class HostPairs(HostWork, LibraryPairs):
     """Pairs by a library without batches, on the host: `one` is called for each system."""
 
     kind = "numpy"
+    forms: ClassVar[Mapping[str, Form]] = {"pairs": Form("list pairs and shifts", allocates=True)}
 
     def begin(self) -> None:
         self._systems = np.split(self.points, self.inputs.offsets[1:-1])

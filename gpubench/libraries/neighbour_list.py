@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
 from gpubench.core.grid import EPSILON
+from gpubench.devices.base import Device
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import LibrarySearch, need
 from gpubench.libraries._library_sort import CUDA
@@ -50,10 +51,7 @@ class NeighbourListCall(LibrarySearch):
         self._kind = self.form.split("-")[1]
         self._on_host = self._kind == "numpy"
         if self._on_host:
-            from gpubench.devices import opencl  # slow to import
-
-            if (spec := opencl.open_cpu().spec) != self.device.spec:
-                raise NotSupported(f"arrays of NumPy are searched on {spec}")
+            require_own_cpu(self.device)
         if self._kind == "torch":
             self._torch = Torch(self.device)
         if not self._on_host:
@@ -154,3 +152,11 @@ class NeighbourListCall(LibrarySearch):
     def outcome(self) -> dict[str, int | float | str]:
         pairs = {"pairs": len(self._found)} if task_of(self.form) == "list" else {}
         return {"method": self._search.chosen, **pairs}
+
+
+def require_own_cpu(device: Device) -> None:
+    """Raise NotSupported for a device on which arrays of NumPy are not searched."""
+    from gpubench.devices import opencl  # slow to import
+
+    if (spec := opencl.open_cpu().spec) != device.spec:
+        raise NotSupported(f"arrays of NumPy are searched on {spec}")

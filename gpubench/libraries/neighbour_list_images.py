@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
 from gpubench.libraries._image_lists import LibraryImages
 from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA
-from gpubench.libraries.neighbour_list import OPENCL
+from gpubench.libraries.neighbour_list import OPENCL, require_own_cpu
 from gpubench.problems.images.contract import Images
 
 
@@ -32,14 +31,11 @@ class NeighbourListImages(LibraryImages):
         self.kind = self.form
         super().prepare()
         if self.kind == "numpy":
-            from gpubench.devices import opencl  # slow to import
-
-            if (spec := opencl.open_cpu().spec) != self.device.spec:
-                raise NotSupported(f"arrays of NumPy are searched on {spec}")
+            require_own_cpu(self.device)
         else:
             need("cupy", "CuPy", "cuda13")
         # Imported like a third-party library, since this layer must not import NeighbourList.
-        self._library: Any = need("gpubench", "gpubench", "cpu")
+        self._library = need("gpubench", "gpubench", "cpu")
 
     def begin(self) -> None:
         inputs, is_one = self.inputs, self.systems == 1

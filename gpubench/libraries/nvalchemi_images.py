@@ -10,12 +10,11 @@ import numpy as np
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
 from gpubench.libraries._image_lists import LibraryImages, rows_of
-from gpubench.libraries._library import name_with_version, need
+from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._torch import EXTRA
 from gpubench.problems.images.contract import Images
 
-PACKAGE = "nvalchemi-toolkit-ops"
 ROUND = 16  # the library rounds its estimates of row lengths up to multiples of this
 METHODS = {
     "auto": "by the method that it chooses",
@@ -33,7 +32,8 @@ class NvalchemiImages(LibraryImages):
 
     name = "nvalchemi-images"
     summary = "the lists of NVIDIA's ALCHEMI toolkit with images; a call for all systems"
-    source = f"{PACKAGE}, nvalchemiops.torch.neighbors"
+    source = "nvalchemi-toolkit-ops, nvalchemiops.torch.neighbors"
+    package, module, extra = "nvalchemi-toolkit-ops", "nvalchemiops.torch.neighbors", EXTRA
     forms: ClassVar[Mapping[str, Form]] = {
         f"{shape}-{method}": Form(f"{shape} with shifts, {how}", CUDA, allocates=True)
         for shape in ("rows", "matrix")
@@ -45,8 +45,6 @@ class NvalchemiImages(LibraryImages):
     def prepare(self) -> None:
         super().prepare()
         need("warp", "warp-lang", EXTRA)
-        self._library: Any = need("nvalchemiops.torch.neighbors", PACKAGE, EXTRA)
-        self.library = name_with_version(PACKAGE)
         self._shape, _, self._method = self.form.partition("-")
         if self._method == "cluster-tile" and not all(self.periodic):
             raise NotSupported("tiles of clusters are for periodic systems")
