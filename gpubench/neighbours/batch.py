@@ -98,7 +98,7 @@ class BatchPlan(PairKernels):
             "words": device.empty(words * threads if keeps else 0, "uint32"),
         }  # fmt: skip
         self._layout = Layout((n, "int32"), (n + 1, "int64"))
-        self._queue_count = device.replayed(self._count, 3)
+        self._replayed("_count", 3)
 
     def rows(self, arrays: Arrays) -> ResultArrays:
         """Allocate the arrays of a result whose size is known."""
@@ -110,7 +110,7 @@ class BatchPlan(PairKernels):
 
     def search(self, arrays: Arrays, positions: Any, rows: ResultArrays) -> int:
         """List the pairs of all systems, and return their number; waits for it."""
-        self._queue_count(positions, rows.counts, rows.offsets)
+        self._queue("_count", positions, rows.counts, rows.offsets)
         pairs = self.require_sound()
         rows.neighbours = arrays.empty(pairs, "int32")
         rows.shifts = arrays.empty((pairs, 3), "int32")

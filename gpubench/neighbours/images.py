@@ -58,10 +58,8 @@ class CellPlan(PairKernels):
                 (1, ("images", "fill_rest", "write_counts")),
             )
         )  # fmt: skip
-        self._blocks, self._scan = (
-            device.blocks(n, BLOCK),
-            ExclusiveScan(device, n, sum_type="int64"),
-        )
+        self._scan = ExclusiveScan(device, n, sum_type="int64")
+        self._blocks = device.blocks(n, BLOCK)
         self._counts, self._offsets = device.empty(n, "int32"), device.empty(n + 1, "int64")
         self.status = device.status(4)
         device.fill(self.status, 0)
@@ -153,6 +151,7 @@ class CellPlan(PairKernels):
     def _prepare(self, region: SearchBox, images: int) -> None:
         """Allocate room for about as many images, and make the search of all of them."""
         device, n, reach = self._device, self.particles, self._reach
+        self._replays.clear()  # of arrays to be freed
         self._inner, self.box, self._frame = None, region, self._upload(region)
         self._room = images + images // 16 + SPARE
         entries = n + self._room
@@ -177,7 +176,7 @@ class CellPlan(PairKernels):
             device, method, self._placed, box, grid, reach,
             half=False, in_cells=False, capacity=None, listed=n,
         )  # fmt: skip
-        self._queue_count = device.replayed(self._count, 4)
+        self._replayed("_count", 4)
 
     def ranked(self, moves: Any) -> dict[str, Any]:
         """Queue and return the order of the images last placed: by particle, then by shift."""
@@ -199,7 +198,7 @@ class CellPlan(PairKernels):
 
         arrays: allocates the result; a device's memory is kept until its kernels are done.
         """
-        device, keeps, found = self._device, self._selects, rows
+        device, found = self._device, rows
 
         def queue() -> None:
             nonlocal found
@@ -207,11 +206,11 @@ class CellPlan(PairKernels):
             counts, offsets = device.empty(entries, "int32"), device.empty(entries + 1, "int64")
             found = ResultArrays(counts, offsets, None)
             rows.moves = arrays.empty((entries, 3), "int32")
-            self._queue_count(positions, rows.moves, counts, offsets)
+            self._queue("_count", positions, rows.moves, counts, offsets)
 
         self._until_they_fit(queue)
         assert self._inner is not None
-        pairs = self._inner.filled(device if keeps else arrays, found)
+        pairs = self._inner.filled(device if self._selects else arrays, found)
         given = {
             "found_offsets": found.offsets, "found": found.neighbours, "rows": self.particles,
             "moves": rows.moves, "sources": self._sources, "given": positions,
@@ -219,7 +218,7 @@ class CellPlan(PairKernels):
             "offsets": rows.offsets, "images": found.neighbours, "neighbours": found.neighbours,
         }  # fmt: skip
         blocks = self.blocks_of_teams
-        if keeps:
+        if self._selects:
             blocks = self._blocks
             self._pairs[0].launch_from(blocks, BLOCK, given)
             self._scan.launch(rows.counts, rows.offsets)

@@ -67,6 +67,7 @@ class PairKernels:
         self, device: Device, positions: Any, box: SearchBox, cell: Cell | None = None
     ) -> None:
         self._device, self.box, self.cell = device, box, cell
+        self._replays: dict[str, Callable[..., None]] = {}
         self.particles, stride = positions.shape
         self.packed_box = device.upload(box.packed().view("uint8"))
         if cell is not None:
@@ -86,6 +87,16 @@ class PairKernels:
     def require_sound(self) -> int:
         """Return 0: there is no pending search to check."""
         return 0
+
+    def _replayed(self, name: str, arrays: int) -> bool:
+        """Record a method's launches, for `_queue` to replay; False if the device cannot."""
+        replay = self._device.replayed(work := getattr(self, name), arrays)
+        if replay != work:  # a bound method would make a reference cycle
+            self._replays[name] = replay
+        return name in self._replays
+
+    def _queue(self, name: str, *arrays: Any) -> None:
+        (self._replays.get(name) or getattr(self, name))(*arrays)
 
 
 class Plan(PairKernels):
@@ -141,20 +152,9 @@ class Plan(PairKernels):
         self._layout = Layout(*sizes, *[(n, "int32")] * in_cells)
         if in_cells:
             self.numbers  # noqa: B018  # allocate now: not allowed while launches are recorded
-        self._replays: dict[str, Callable[..., None]] = {}
         if self._replayed("count", 3):
             self._replayed("_fill", 3)  # reads results of the recorded count
         self._replayed("_list", 4)
-
-    def _replayed(self, name: str, arrays: int) -> bool:
-        """Record a method's launches, for `_queue` to replay; False if the device cannot."""
-        replay = self._device.replayed(work := getattr(self, name), arrays)
-        if replay != work:  # a bound method would make a reference cycle
-            self._replays[name] = replay
-        return name in self._replays
-
-    def _queue(self, name: str, *arrays: Any) -> None:
-        (self._replays.get(name) or getattr(self, name))(*arrays)
 
     def count_only(self, positions: Any, counts: Any) -> None:
         """Queue the cell build and the neighbour counts, indexed by particle."""
