@@ -135,6 +135,13 @@ def test_pairs_are_exact_however_far_apart_particles_and_systems_are(lanes):
     assert found.distances().tolist() == [0.589, 0.589, 0.5, 0.5]
 
 
+def test_double_precision_decides_at_the_cutoff(lanes):
+    x = np.argwhere(np.ones((4, 4, 4))) + 0.3125
+    for cutoff, each in ((1.0, 0), (1 + 1e-12, 6), (2.0, 26), (2 + 1e-12, 32)):
+        found = NeighbourList(cutoff, (4, 4, 4), True)(x, batch=(0, 64))
+        assert found.counts.tolist() == [each] * 64
+
+
 def test_a_batch_is_prepared_again_only_where_systems_or_cells_differ():
     search, x = NeighbourList(1.0, periodic=True), few()
     cells = np.stack([TILTED] * 3)

@@ -363,3 +363,16 @@ def test_an_edge_of_three_cutoffs_but_for_rounding_is_searched() -> None:
 def test_a_capacity_is_refused_for_the_cell_itself(box: Any, periodic: Any) -> None:
     with pytest.raises(UserError, match="capacity is not for a cell that is tilted, or shorter"):
         NeighbourList(2.0, box, periodic, capacity=9)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_images_get_room_as_particles_move_to_a_corner_and_back(half):
+    """Each there has seven images within the cutoff, and in the middle none."""
+    cell = np.tril(np.full((3, 3), 2.0)) + np.eye(3) * 8
+    x = np.random.default_rng(0).random((300, 3)) * 0.9
+    search = NeighbourList(1.0, cell, True, half=half)
+    found = [search(x + move @ cell) for move in ((0, 0, 0), (0.5,) * 3) * 2]
+    counts = [search.count(x + move @ cell) for move in ((0, 0, 0), (0.5,) * 3)]
+    pairs = [{*map(frozenset, each.pairs().tolist())} for each in found]
+    assert len(pairs[0]) == len(found[1]) // (2 - half) > 9000 and pairs == [pairs[0]] * 4
+    assert counts[0].sum() == counts[1].sum() == len(found[0])
