@@ -756,6 +756,16 @@ def test_past_two_to_the_24_neighbours():
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("cutoff", [0.64, 0.68])  # nine words of marks, and too many
+def test_rows_of_400_neighbours_on_a_gpu_are_those_of_the_host(to_gpu, cutoff):
+    _, up, down = to_gpu
+    positions, search = drawn(40_000), NeighbourList(cutoff, EDGES, True, method="counting-sort")
+    found, host = search(up(positions)), search(positions)
+    assert np.array_equal(down(found.counts), host.counts)
+    assert down(found.neighbours).sum(dtype=np.int64) == host.neighbours.sum(dtype=np.int64)
+
+
+@pytest.mark.cuda
 @pytest.mark.parametrize("half", [False, True])
 def test_a_batch_on_a_gpu_is_that_of_the_host(to_gpu, half):
     _, up, down = to_gpu
