@@ -1,0 +1,81 @@
+/* Clusters of particles, and lists of pairs of clusters (Pall and Hess 2013, Comput. Phys. Commun. 184, 2641,
+   section 3).
+
+   Cluster c holds the CLUSTER slots of the sorted particles from c * CLUSTER on. A tile pairs it with a group of
+   PARTNERS = 32 / CLUSTER slots, so that the threads of a warp have one pair each: bit `lane` of its mask stands for
+   particle lane % CLUSTER of the cluster and particle lane / CLUSTER of the group. A tile is int2 (group, mask).
+
+   A cluster's tiles lie in a chain of chunks of up to 32, all of one periodic image: links[chunk] is int4 (next chunk
+   or -1, number of tiles, image, 0), heads[cluster] the first chunk or -1. Chains need neither a count nor a capacity
+   per cluster before they are written.
+
+   CUDA runs BLOCK / 32 warps a block. Elsewhere a block of 32 threads stands for a warp, and barriers for its votes. */
+#ifndef GPUBENCH_COMMON_CLUSTERS_H
+#define GPUBENCH_COMMON_CLUSTERS_H
+
+#define REACH 1 /* of the rows of cells of stretch.h, which are not used here */
+#include "common/stretch.h"
+
+#define PARTNERS (32 / CLUSTER)
+#define LANE ((int)threadIdx.x % 32)
+#define WARP ((int)threadIdx.x / 32)
+#define OWN_CLUSTER ((int)(blockIdx.x * (BLOCK / 32) + threadIdx.x / 32))
+#define NO_IMAGE 13
+
+#ifdef __CUDACC__
+#define SYNC_WARP() __syncwarp()
+#else
+#define SYNC_WARP() __syncthreads()
+#endif
+
+/* The lanes of a warp for which `is` holds. word: scratch of the warp. */
+__device__ __forceinline__ unsigned vote(LOCAL int *word, int is)
+{
+#ifdef __CUDACC__
+    return __ballot_sync(0xffffffffu, is);
+#else
+    if (LANE == 0)
+        *word = 0;
+    __syncthreads();
+    if (is)
+        atomicAdd(word, (int)(1u << LANE));
+    __syncthreads();
+    const unsigned lanes = (unsigned)*word;
+    __syncthreads();
+    return lanes;
+#endif
+}
+
+/* The value of the first lane. */
+__device__ __forceinline__ int of_first(LOCAL int *word, int value)
+{
+#ifdef __CUDACC__
+    return __shfl_sync(0xffffffffu, value, 0);
+#else
+    if (LANE == 0)
+        *word = value;
+    __syncthreads();
+    const int first = *word;
+    __syncthreads();
+    return first;
+#endif
+}
+
+/* Images are numbered x fastest, from the one before along every axis; this is -1, 0 or 1. */
+__device__ __forceinline__ int step_along(int image, int axis)
+{
+    return (axis == 0 ? image : axis == 1 ? image / 3 : image / 9) % 3 - 1;
+}
+
+/* What to add to a difference of positions, from the cluster's to the group's, to reach the image. */
+__device__ __forceinline__ float4 shift_of(GLOBAL const Grid *grid, int image)
+{
+#if PERIODIC
+    return make_float4((float)step_along(image, 0) * grid->size[0], (float)step_along(image, 1) * grid->size[1],
+                       (float)step_along(image, 2) * grid->size[2], 0.0f);
+#else
+    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#endif
+}
+
+#endif
