@@ -61,9 +61,7 @@ class ClusterPairs(NeighbourSearch):
         "list": Form(f"{TASKS['list']}, from the pairs of clusters"),
     }
     defaults: ClassVar[Mapping[str, int]] = {"cluster": 8, "exact": 1}
-    variants: ClassVar[Sequence[Mapping[str, int]]] = tuple(
-        {"cluster": cluster, "exact": exact} for cluster in CLUSTERS for exact in (1, 0)
-    )
+    variants: ClassVar[Sequence[Mapping[str, int]]] = ({}, {"cluster": 32, "exact": 0})
 
     def prepare(self) -> None:
         device, particles = self.device, self.particles

@@ -45,16 +45,16 @@ class NeighbourOracle:
         self.cutoff = cutoff
         size = np.asarray(grid.size if grid else (0.0,) * 3)
         periodic = grid.periodic if grid else (False,) * 3
-        self.tolerance = _tolerance(positions, grid, cutoff, exact)
+        self.tolerance = tolerance_of(positions, grid, cutoff, exact)
 
         self._boxsize = np.where(periodic, size, 0.0)  # 0 if open, as in cKDTree
         if grid:
-            self._xyz = _in_box(positions, grid)
+            self._xyz = in_box(positions, grid)
         else:
             self._xyz = positions[:, :3].astype(np.float64)
         reach = cutoff + self.tolerance
         # The tree rounds, and includes pairs at the radius itself: query a larger one, then select.
-        tree = _tree(self._xyz, self._boxsize)
+        tree = tree_of(self._xyz, self._boxsize)
         pairs = tree.query_pairs(reach * (1 + 1e-9), output_type="ndarray")
         squared = self._squared_distance(pairs[:, 0], pairs[:, 1])
         within = squared < reach**2
@@ -167,7 +167,7 @@ class NeighbourOracle:
         return f"{i}: neighbour {j} at distance {distance:.9g} (cutoff {self.cutoff:.9g})"
 
 
-def _tolerance(
+def tolerance_of(
     positions: NDArray[np.float32], grid: Grid | None, cutoff: float, exact: bool
 ) -> float:
     """Return the error bound of distances in float32, including the rounding of cells."""
@@ -234,7 +234,7 @@ class SampledNeighbourOracle:
     ) -> None:
         self.particles = len(positions)
         self.cutoff = cutoff
-        self.tolerance = _tolerance(positions, grid, cutoff, exact)
+        self.tolerance = tolerance_of(positions, grid, cutoff, exact)
         self._positions, self._grid = positions, grid
         rng = np.random.default_rng(self.particles)
         low, size = np.asarray(grid.low, np.float32), np.asarray(grid.size, np.float32)
@@ -261,7 +261,7 @@ class SampledNeighbourOracle:
             queries = np.sort(rng.choice(queries, SAMPLES, replace=False))
         tree, reach = self._tree(near), self.cutoff + self.tolerance
         # In crowded regions, sample fewer: about SAMPLED_PAIRS neighbours in total.
-        asked = _in_box(self._positions[queries], self._grid)
+        asked = in_box(self._positions[queries], self._grid)
         there = tree.query_ball_point(asked, reach, return_length=True, workers=-1)
         few = np.sort(rng.permutation(len(queries))[: _fitting(there, SAMPLED_PAIRS)])
         return self._neighbours_of(queries[few], near, tree)
@@ -300,7 +300,7 @@ class SampledNeighbourOracle:
 
     def _tree(self, particles: NDArray[np.intp]) -> cKDTree:
         boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
-        return _tree(_in_box(self._positions[particles], self._grid), boxsize)
+        return tree_of(in_box(self._positions[particles], self._grid), boxsize)
 
     def _neighbours_of(
         self, queries: NDArray[np.intp], near: NDArray[np.intp], tree: cKDTree
@@ -308,7 +308,7 @@ class SampledNeighbourOracle:
         """Find the neighbours of some particles among nearby candidates, given as a tree."""
         reach, n = self.cutoff + self.tolerance, self.particles
         boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
-        asked = _in_box(self._positions[queries], self._grid)
+        asked = in_box(self._positions[queries], self._grid)
         found = tree.query_ball_point(asked, reach * (1 + 1e-9), workers=-1)
         lengths = np.array([len(one) for one in found], np.int64)
         row = np.repeat(np.arange(len(queries)), lengths)
@@ -421,19 +421,19 @@ def _fitting(lengths: NDArray[np.int64], total: int) -> int:
     )
 
 
-def _tree(xyz: NDArray[np.float64], boxsize: NDArray[np.float64]) -> cKDTree:
+def tree_of(xyz: NDArray[np.float64], boxsize: NDArray[np.float64]) -> cKDTree:
     """Return a tree of points in a box; boxsize is 0 along open axes."""
     # In an open box, pass no `boxsize`: a search then takes half the time.
     return cKDTree(xyz, boxsize=boxsize if boxsize.any() else None)
 
 
-def _in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:
+def in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:
     """Return float64 coordinates relative to the low corner, wrapped along periodic axes."""
     return np.stack([_along(positions, grid, axis) for axis in range(3)], axis=1)
 
 
 def _along(positions: NDArray[np.float32], grid: Grid, axis: int) -> NDArray[np.float64]:
-    """Return the coordinates along one axis, as in `_in_box`."""
+    """Return the coordinates along one axis, as in `in_box`."""
     along = positions[:, axis].astype(np.float64) - grid.low[axis]
     if grid.periodic[axis]:
         wrapped = along % grid.size[axis]
