@@ -12,6 +12,12 @@
    along every axis; a periodic axis is at least three cutoffs long. */
 #include "common/clusters.h"
 
+#ifdef __CUDACC__
+#define OCCUPANCY __launch_bounds__(BLOCK, 768 / BLOCK)
+#else
+#define OCCUPANCY
+#endif
+
 /* Rows of cells along x are numbered back and forth along y, and cells back and forth along x, so that successive
    cells are adjacent. */
 __device__ __forceinline__ int row_of(GLOBAL const Grid *grid, int y, int z)
@@ -70,37 +76,80 @@ __device__ __forceinline__ int2 slots_near(GLOBAL const Grid *grid, GLOBAL const
     return make_int2(start[min(one, other)], start[max(one, other) + 1]);
 }
 
-/* Append up to 32 tiles, one per lane, to a chain, and return its head. */
-__device__ __forceinline__ int append(LOCAL int *word, int head, int2 tile, int count, int image,
-                                      GLOBAL int2 *tiles, GLOBAL int4 *links, GLOBAL int *used, int room)
+/* The pairs of a cluster with the group from slot `first` on that are in a row: bits of a tile's mask. */
+__device__ __forceinline__ unsigned pairs_with(int first, int2 row, int base, int image)
 {
+    unsigned mask = 0;
+    for (int m = 0; m < PARTNERS; ++m) {
+        const int j = first + m, own = j - base;
+        unsigned bits = 0xffffffffu >> (32 - CLUSTER);
+        if (image == NO_IMAGE && own >= 0 && own < CLUSTER)
+            bits &= ~(1u << own);
+        mask |= j >= row.x && j < row.y ? bits << m * CLUSTER : 0u;
+    }
+    return mask;
+}
+
+#define AT_ONCE 4 /* groups loaded at once */
+
+/* Keep the pairs of up to 32 tiles that are within the cutoff; tile k is returned to lane k. */
+__device__ __forceinline__ int2 pruned(LOCAL int *word, LOCAL const int2 *queue, int count, float4 p,
+                                       GLOBAL const float4 *positions, int particles, float4 shift, float cutoff2)
+{
+    int2 tile = make_int2(0, 0);
+    for (int first = 0; first < count; first += AT_ONCE) {
+        int2 t[AT_ONCE];
+        float4 q[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            t[k] = queue[min(first + k, count - 1)];
+            q[k] = positions[min(t[k].x * PARTNERS + LANE / CLUSTER, particles - 1)];
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            const unsigned near = vote(word, is_near(p, q[k], shift.x, shift.y, shift.z, cutoff2));
+            if (LANE == first + k && LANE < count)
+                tile = make_int2(t[k].x, (int)(near & (unsigned)t[k].y));
+        }
+    }
+    return tile;
+}
+
+/* Append tiles, at most one per lane, to a chain, and return its head. */
+__device__ __forceinline__ int append(LOCAL int *word, int head, int2 tile, int image, GLOBAL int2 *tiles,
+                                      GLOBAL int4 *links, GLOBAL int *used, int room)
+{
+    const unsigned kept = vote(word, tile.y != 0);
+    if (!kept)
+        return head;
     const int chunk = of_first(word, LANE == 0 ? atomicAdd(used, 1) : 0);
     if (chunk >= room)
         return head;
-    if (LANE < count)
-        tiles[(size_t)chunk * 32 + LANE] = tile;
+    if (tile.y != 0)
+        tiles[(size_t)chunk * 32 + __popc(kept & ((1u << LANE) - 1u))] = tile;
     if (LANE == 0)
-        links[chunk] = make_int4(head, count, image, 0);
+        links[chunk] = make_int4(head, __popc(kept), image, 0);
     return chunk;
 }
 
-/* List the pairs of each cluster: one warp per cluster. used: initially zero; the chunks needed, which may exceed
-   `room`. */
-__global__ void list_pairs(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
+/* List the pairs of each cluster: one warp per cluster. Each lane tests a candidate against the cluster's box; groups
+   near it queue up, up to 63, and are pruned and stored by 32. used: initially zero; the chunks needed, which may
+   exceed `room`. */
+__global__ void OCCUPANCY list_pairs(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
                            GLOBAL const Grid *__restrict__ grid, float cutoff, float slack, int particles,
                            GLOBAL int *__restrict__ heads, GLOBAL int2 *__restrict__ tiles,
                            GLOBAL int4 *__restrict__ links, GLOBAL int *used, int room)
 {
     __shared__ int2 near_rows[BLOCK];
+    __shared__ int2 queued[2 * BLOCK];
     __shared__ int words[BLOCK / 32];
-    LOCAL int2 *rows = near_rows + WARP * 32;
+    LOCAL int2 *rows = near_rows + WARP * 32, *queue = queued + WARP * 64;
     LOCAL int *word = words + WARP;
     const int base = OWN_CLUSTER * CLUSTER;
     if (base >= particles)
         return;
-    const int own = base + LANE % CLUSTER, is_own = own < particles;
     const float cutoff2 = cutoff * cutoff, reach = cutoff + slack;
-    const float4 p = positions[min(own, particles - 1)];
+    const float4 p = positions[min(base + LANE % CLUSTER, particles - 1)];
     float4 box_low = p, box_high = p;
     for (int k = 0; k < CLUSTER; ++k) {
         const float4 q = positions[min(base + k, particles - 1)];
@@ -108,10 +157,9 @@ __global__ void list_pairs(GLOBAL const float4 *__restrict__ positions, GLOBAL c
         box_high = make_float4(fmaxf(box_high.x, q.x), fmaxf(box_high.y, q.y), fmaxf(box_high.z, q.z), 0.0f);
     }
 
-    int head = -1, count = 0;
-    int2 tile = make_int2(0, 0);
+    int head = -1;
     for (int image = PERIODIC ? 0 : NO_IMAGE; image < (PERIODIC ? 27 : NO_IMAGE + 1); ++image) {
-        int is_there = 1;
+        int is_there = 1, count = 0;
         for (int axis = 0; axis < 3; ++axis)
             is_there &= grid->periodic[axis] || step_along(image, axis) == 0;
         const float4 shift = shift_of(grid, image);
@@ -134,34 +182,40 @@ __global__ void list_pairs(GLOBAL const float4 *__restrict__ positions, GLOBAL c
             for (int r = 0; r < looked_up; ++r) {
                 const int2 row = rows[r];
                 for (int first = row.x / PARTNERS * PARTNERS; first < row.y; first += 32) {
-                    /* One candidate per lane against the box, then each group that has one near against all. */
                     const int candidate = first + LANE, is_one = candidate >= row.x && candidate < row.y;
                     const float4 c = positions[is_one ? candidate : row.x];
                     const float dx = outside(c.x, low.x, high.x), dy = outside(c.y, low.y, high.y);
                     const float dz = outside(c.z, low.z, high.z);
                     unsigned near = vote(word, is_one && fmaf(dz, dz, fmaf(dy, dy, dx * dx)) < reach * reach);
-                    while (near) {
-                        const int g = (31 - __clz((int)near)) / PARTNERS, j = first + g * PARTNERS + LANE / CLUSTER;
-                        near &= (1u << g * PARTNERS) - 1u;
-                        int is = is_own && j >= row.x && j < row.y && (j != own || image != NO_IMAGE);
-                        if (EXACT)
-                            is = is && is_near(p, positions[is ? j : row.x], shift.x, shift.y, shift.z, cutoff2);
-                        const unsigned mask = vote(word, is);
-                        if (EXACT && !mask)
-                            continue;
-                        if (LANE == count)
-                            tile = make_int2(first / PARTNERS + g, (int)mask);
-                        if (++count == 32) {
-                            head = append(word, head, tile, count, image, tiles, links, used, room);
-                            count = 0;
-                        }
+                    int leads = (near >> LANE & 0xffffffffu >> (32 - PARTNERS)) != 0;
+                    if (PARTNERS > 1) {
+                        leads = leads && LANE % PARTNERS == 0;
+                        near = vote(word, leads);
                     }
+                    if (leads)
+                        queue[count + __popc(near & ((1u << LANE) - 1u))] =
+                            make_int2(candidate / PARTNERS, (int)pairs_with(candidate, row, base, image));
+                    count += __popc(near);
+                    SYNC_WARP();
+                    if (count < 32)
+                        continue;
+                    int2 tile = queue[LANE];
+                    const int2 later = queue[32 + LANE];
+                    if (EXACT)
+                        tile = pruned(word, queue, 32, p, positions, particles, shift, cutoff2);
+                    head = append(word, head, tile, image, tiles, links, used, room);
+                    SYNC_WARP();
+                    queue[LANE] = later;
+                    count -= 32;
+                    SYNC_WARP();
                 }
             }
         }
-        if (count)
-            head = append(word, head, tile, count, image, tiles, links, used, room);
-        count = 0;
+        int2 tile = LANE < count ? queue[LANE] : make_int2(0, 0);
+        if (EXACT)
+            tile = pruned(word, queue, count, p, positions, particles, shift, cutoff2);
+        head = append(word, head, tile, image, tiles, links, used, room);
+        SYNC_WARP();
     }
     if (LANE == 0)
         heads[OWN_CLUSTER] = head;

@@ -9,6 +9,8 @@
 #include "common/clusters.h"
 #include "common/lennard_jones.h"
 
+#define AT_ONCE 4 /* divides 32: past the last tile of a chunk, masks are empty */
+
 __global__ void forces_of_clusters(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ order,
                                    GLOBAL const Grid *__restrict__ grid, float cutoff, float sigma2, float least2,
                                    int particles, GLOBAL const int *__restrict__ heads,
@@ -36,27 +38,33 @@ __global__ void forces_of_clusters(GLOBAL const float4 *__restrict__ positions, 
         const int count = next.y;
         const float4 shift = shift_of(grid, next.z);
         SYNC_WARP();
-        stage[LANE] = tile;
+        stage[LANE] = LANE < count ? tile : make_int2(0, 0);
         SYNC_WARP();
         chunk = next.x;
         if (chunk >= 0) { /* early, so that its load overlaps this chunk's work */
             next = links[chunk];
             tile = tiles[(size_t)chunk * 32 + LANE];
         }
-#pragma unroll 4
-        for (int k = 0; k < count; ++k) {
-            const int2 t = stage[k];
-            const float4 q = positions[min(t.x * PARTNERS + LANE / CLUSTER, particles - 1)];
-            float dx = q.x - p.x, dy = q.y - p.y, dz = q.z - p.z;
-#if PERIODIC
-            dx += shift.x, dy += shift.y, dz += shift.z;
-#endif
-            const float distance2 = fmaf(dz, dz, fmaf(dy, dy, dx * dx));
-            const int is = ((unsigned)t.y >> LANE & 1) && distance2 < cutoff2;
-            const float f = is ? pair_factor(distance2, sigma2, least2) : 0.0f;
-            x = fmaf(-f, dx, x);
-            y = fmaf(-f, dy, y);
-            z = fmaf(-f, dz, z);
+        const float4 from = make_float4(p.x - shift.x, p.y - shift.y, p.z - shift.z, 0.0f);
+        for (int first = 0; first < count; first += AT_ONCE) {
+            int2 t[AT_ONCE];
+            float4 q[AT_ONCE];
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; ++k) {
+                t[k] = stage[first + k];
+                q[k] = positions[min(t[k].x * PARTNERS + LANE / CLUSTER, particles - 1)];
+            }
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; ++k) {
+                const float dx = q[k].x - from.x, dy = q[k].y - from.y, dz = q[k].z - from.z;
+                const float distance2 = fmaf(dz, dz, fmaf(dy, dy, dx * dx));
+                const int is = ((unsigned)t[k].y >> LANE & 1) && (EXACT || distance2 < cutoff2);
+                /* So far away that there is no force, and no branch. */
+                const float f = pair_factor(is ? distance2 : 3e38f, sigma2, least2);
+                x = fmaf(-f, dx, x);
+                y = fmaf(-f, dy, y);
+                z = fmaf(-f, dz, z);
+            }
         }
     }
     sum[LANE] = make_float4(x, y, z, 0.0f);
