@@ -158,17 +158,15 @@ __global__ void OCCUPANCY list_pairs(GLOBAL const float4 *__restrict__ positions
     }
 
     int head = -1;
-    for (int image = PERIODIC ? 0 : NO_IMAGE; image < (PERIODIC ? 27 : NO_IMAGE + 1); ++image) {
-        int is_there = 1, count = 0;
-        for (int axis = 0; axis < 3; ++axis)
-            is_there &= grid->periodic[axis] || step_along(image, axis) == 0;
+    for (int image = FIRST_IMAGE; image <= LAST_IMAGE; ++image) {
+        int count = 0;
         const float4 shift = shift_of(grid, image);
         const float4 low = make_float4(box_low.x - shift.x, box_low.y - shift.y, box_low.z - shift.z, 0.0f);
         const float4 high = make_float4(box_high.x - shift.x, box_high.y - shift.y, box_high.z - shift.z, 0.0f);
         const int2 x = cells_between(grid, 0, low.x - reach, high.x + reach);
         const int2 y = cells_between(grid, 1, low.y - reach, high.y + reach);
         const int2 z = cells_between(grid, 2, low.z - reach, high.z + reach);
-        if (!is_there || x.x > x.y || y.x > y.y || z.x > z.y)
+        if (!is_image(grid, image) || x.x > x.y || y.x > y.y || z.x > z.y)
             continue;
         const int wide = y.y - y.x + 1, around = wide * (z.y - z.x + 1);
         for (int first_row = 0; first_row < around; first_row += 32) {

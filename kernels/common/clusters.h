@@ -13,14 +13,12 @@
 #ifndef GPUBENCH_COMMON_CLUSTERS_H
 #define GPUBENCH_COMMON_CLUSTERS_H
 
-#define REACH 1 /* of the rows of cells of stretch.h, which are not used here */
-#include "common/stretch.h"
+#include "common/shifts.h"
 
 #define PARTNERS (32 / CLUSTER)
 #define LANE ((int)threadIdx.x % 32)
 #define WARP ((int)threadIdx.x / 32)
 #define OWN_CLUSTER ((int)(blockIdx.x * (BLOCK / 32) + threadIdx.x / 32))
-#define NO_IMAGE 13
 
 #ifdef __CUDACC__
 #define SYNC_WARP() __syncwarp()
@@ -58,23 +56,6 @@ __device__ __forceinline__ int of_first(LOCAL int *word, int value)
     const int first = *word;
     __syncthreads();
     return first;
-#endif
-}
-
-/* Images are numbered x fastest, from the one before along every axis; this is -1, 0 or 1. */
-__device__ __forceinline__ int step_along(int image, int axis)
-{
-    return (axis == 0 ? image : axis == 1 ? image / 3 : image / 9) % 3 - 1;
-}
-
-/* What to add to a difference of positions, from the cluster's to the group's, to reach the image. */
-__device__ __forceinline__ float4 shift_of(GLOBAL const Grid *grid, int image)
-{
-#if PERIODIC
-    return make_float4((float)step_along(image, 0) * grid->size[0], (float)step_along(image, 1) * grid->size[1],
-                       (float)step_along(image, 2) * grid->size[2], 0.0f);
-#else
-    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #endif
 }
 
