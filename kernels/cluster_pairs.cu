@@ -14,8 +14,10 @@
 
 #ifdef __CUDACC__
 #define OCCUPANCY __launch_bounds__(BLOCK, 768 / BLOCK)
+#define AT_ONCE 4 /* groups loaded at once */
 #else
 #define OCCUPANCY
+#define AT_ONCE 1 /* as votes are many barriers */
 #endif
 
 /* Rows of cells along x are numbered back and forth along y, and cells back and forth along x, so that successive
@@ -89,8 +91,6 @@ __device__ __forceinline__ unsigned pairs_with(int first, int2 row, int base, in
     }
     return mask;
 }
-
-#define AT_ONCE 4 /* groups loaded at once */
 
 /* Keep the pairs of up to 32 tiles that are within the cutoff; tile k is returned to lane k. */
 __device__ __forceinline__ int2 pruned(LOCAL int *word, LOCAL const int2 *queue, int count, float4 p,

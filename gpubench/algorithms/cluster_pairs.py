@@ -72,14 +72,14 @@ class ClusterPairs(NeighbourSearch):
                 f" {exact}"
             )
         grid = cells_along_curve(self.grid, particles, cluster)
-        ends = (abs(e) for low, size in zip(grid.low, grid.size, strict=True) for e in (low, low + size))
         self._cells = RadixGrid(device, particles, grid, "reorder", {})
         self._cell_of = self.allocate(particles, "int32")
         self._clusters = device.blocks(particles, cluster)
         self._heads = self.allocate(self._clusters, "int32")
         self._used = self.allocate(1, "int32")
         self._counts = self.allocate(particles, "int32")
-        self._tiles, self._links = device.empty((0, CHUNK, 2), "int32"), device.empty((0, 4), "int32")
+        self._tiles = device.empty((0, CHUNK, 2), "int32")
+        self._links = device.empty((0, 4), "int32")
         self._offsets = self.allocate(particles + 1 if self.task == "list" else 0, "int64")
         self._neighbours = device.empty(0, "int32")
         self.workspace_bytes += self._cells.workspace_bytes
@@ -97,7 +97,7 @@ class ClusterPairs(NeighbourSearch):
         self.given = {
             "grid": device.upload(grid.packed().view("uint8")), "particles": particles,
             "cutoff": np.float32(self.cutoff), "cell_of": self._cell_of, "used": self._used,
-            "slack": np.float32(ROUNDINGS * EPSILON * max(*ends, *grid.size)),
+            "slack": slack_of(grid),
         }  # fmt: skip
 
     def load(self, inputs: ParticleSet) -> None:
@@ -184,14 +184,25 @@ class ClusterPairs(NeighbourSearch):
     def traffic_bytes(self) -> int:
         # A cell is found (20 bytes) and sorted; positions are read once, and the list written.
         sorts = 20 * self.particles + self._cells.traffic_bytes()
-        lists = 16 * self.particles + self._heads.nbytes + self._tiles.nbytes + self._links.nbytes
+        list_bytes = int(self._heads.nbytes + self._tiles.nbytes + self._links.nbytes)
+        once = 16 * self.particles + list_bytes
         if self.task == "build":
-            return sorts + lists
-        return sorts + 3 * lists + 28 * self.particles + self._neighbours.nbytes
+            return sorts + once
+        return sorts + 3 * once + 28 * self.particles + int(self._neighbours.nbytes)
+
+
+def slack_of(grid: Grid) -> np.float32:
+    """Return a bound on the rounding error of a distance between positions, cells or boxes."""
+    ends = [
+        abs(end)
+        for low, size in zip(grid.low, grid.size, strict=True)
+        for end in (low, low + size, size)
+    ]
+    return np.float32(ROUNDINGS * EPSILON * max(ends))
 
 
 def cells_along_curve(grid: Grid, particles: int, cluster: int) -> Grid:
-    """Cut a box into about one cell per particle, so that successive particles form compact clusters.
+    """Cut a box into about one cell per particle, along which successive particles are near.
 
     Rows of cells along x are as wide as a cube of `cluster` particles.
     """

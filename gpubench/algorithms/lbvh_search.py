@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.algorithms.cell_search import tasks
+from gpubench.algorithms.cluster_pairs import slack_of
 from gpubench.core.algorithm import Form
-from gpubench.core.grid import EPSILON
 from gpubench.core.poison import arrays_of, poison
 from gpubench.devices.named import NamedKernel
 from gpubench.primitives.linear_bvh import LinearBvh
@@ -18,7 +18,6 @@ from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
 from gpubench.problems.particles.inputs import ParticleSet
 
 BLOCK = 128
-ROUNDINGS = 8  # error bound of a distance, in roundings of the largest coordinate
 
 
 class LbvhSearch(NeighbourSearch):
@@ -48,11 +47,9 @@ class LbvhSearch(NeighbourSearch):
             NamedKernel(device, "lbvh_search.cu", name, **self._constants, RADII=0)
             for name in ("boxes_of_points", "search")
         )
-        ends = [abs(e) for low, size in zip(self.grid.low, self.grid.size, strict=True)
-                for e in (low, low + size, size)]  # fmt: skip
         self._given: dict[str, Any] = {
             "grid": device.upload(self.grid.packed().view("uint8")), "particles": n,
-            "cutoff": np.float32(self.cutoff), "slack": np.float32(ROUNDINGS * EPSILON * max(ends)),
+            "cutoff": np.float32(self.cutoff), "slack": slack_of(self.grid),
             "counts": self._counts, "offsets": self._offsets, "boxes": self._boxes,
             "children": self._tree.children, "node_boxes": self._tree.node_boxes,
             "leaf_boxes": self._tree.leaf_boxes, "radii": self._counts,
@@ -115,10 +112,13 @@ class LbvhSearch(NeighbourSearch):
         return Neighbours(self._counts, self._offsets, self._neighbours)
 
     def poison(self) -> None:
-        """Overwrite the neighbours, and move particles and inner nodes to opposite ends of space."""
+        """Overwrite the neighbours, and move leaves and nodes far apart."""
         poison(self.device, *arrays_of(self.neighbours()))
         self.device.fill(self._tree.leaf_boxes, 0xFE)  # about -2^127
         self.device.fill(self._tree.node_boxes, 0x7F)  # about 2^128
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {"pairs": int(self._neighbours.shape[0])} if self.task == "list" else {}
 
     def traffic_bytes(self) -> None:
         """Return None: the number of boxes read from memory depends on the caches."""

@@ -18,6 +18,8 @@ from posed_meshes import posed_meshes
 from gpubench import problems, registry
 from gpubench.algorithms.bucket_sort import HostRounds
 from gpubench.algorithms.cell_search import CellSearch
+from gpubench.algorithms.cluster_pairs import ClusterPairs
+from gpubench.algorithms.lj_forces import LjClusterPairs
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.grid import Grid
@@ -46,6 +48,7 @@ from gpubench.problems.images.inputs import make_systems
 from gpubench.problems.key_sort.contract import SortedKeys
 from gpubench.problems.neighbours.contract import HostSearch, Neighbours
 from gpubench.problems.neighbours.tasks import task_of
+from gpubench.problems.pair_forces.contract import Forces
 from gpubench.problems.pair_noise.contract import Noise
 from gpubench.problems.pair_noise.inputs import make_pairs
 from gpubench.problems.particles.axes import DISTRIBUTIONS, ORDERS
@@ -65,10 +68,12 @@ UPDATES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == 
 SEARCHES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "neighbour-search"]
 # Ten counts are the one count, done again; the suites of their forms would take the most time.
 REPEATED = [pair for pair in SEARCHES if task_of(pair[1]) == "ten-counts"]
-QUERIES = ("neighbour-query", "unbounded-query", "neighbour-search")
+QUERIES = ("neighbour-query", "unbounded-query", "neighbour-search", "pair-forces")
 LISTS = [("neighbour-query", "list-linked"), ("neighbour-query", "list-sorted")]
 LISTS += [("hash-query", "list-original"), ("hash-query", "list-world-limits")]
 SEARCH_LISTS = [("search-atomic-list", "list"), ("search-counting-sort", "list")]
+SEARCH_LISTS += [("lbvh-search", "list")]
+WHOLE = [*SEARCH_LISTS, ("cluster-pairs", "list")]
 PRODUCTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "sparse-product"]
 FEW = [("ellpack-blocks", form) for form in ("assemble-planes", "product-float4")]
 FEW += [("ellpack-staged", "transpose-planes"), ("sliced-ell", "product-planes")]
@@ -110,6 +115,8 @@ def missing_here(device: Device, name: str, form: str) -> str | None:
         return "works on the host, whatever the device: tried beside another"
     if issubclass(cls, CellSearch) and device.spec == "opencl:pocl" and form in PARTS_OF_A_LIST:
         return "launches nothing that a list or an update does not: those are tried here"
+    if cls in (ClusterPairs, LjClusterPairs) and device.spec == "opencl:pocl":
+        return "PoCL compiles the barriers that stand for a warp's votes for half a minute"
     return missing_feature(cls.forms[form].requires, device)
 
 
@@ -179,7 +186,8 @@ def whole_suites() -> list[Any]:
             or form in ("count-world-limits", "both-halves")
             or (name == "obb-collision" and form in ("scan-search", "bitonic"))
             or (name == "loop-subdivision" and form in FILTERED)
-            or ((name, form) in SEARCHES and (name, form) not in SEARCH_LISTS and not is_of_host)
+            or ((name, form) in SEARCHES and (name, form) not in WHOLE and not is_of_host)
+            or (name.startswith("lj-") and form == "forces")
             or ((name, form) in PRODUCTS and (name, form) not in FEW)
         ]
         for is_long in [is_part or is_of_host or name == "bucket-resort"]
@@ -250,6 +258,7 @@ TRIED = {
     "cell-list": particle_sets(),
     "cell-list-update": moved_particles(),
     "neighbour-query": particle_sets(),
+    "pair-forces": particle_sets(),
     "hash-grid": particle_sets(may_repeat=False),
     "unbounded-query": particle_sets(may_repeat=False),
     "stream-filter": st.builds(
@@ -472,6 +481,8 @@ class TestContract:
                 assert (answer.neighbours is not None) == (algorithm.task == "list")
             case "stream-filter":
                 assert isinstance(answer, Compacted)
+            case "pair-forces":
+                assert isinstance(answer, Forces)
             case "pair-noise":
                 assert isinstance(answer, Noise)
                 assert answer.values.shape == (algorithm.launches, 100)

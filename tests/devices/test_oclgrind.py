@@ -45,6 +45,7 @@ pytestmark = [
 # cells runs the query of CPUs, `neighbour-query` that of GPUs.
 SEARCHES = {
     ("search-atomic-list", "list"), ("search-counting-sort", "list"), ("brute-force", "count"),
+    ("cluster-pairs", "list"), ("lbvh-search", "list"),
 }  # fmt: skip
 # The list form launches the kernels of the count forms, over either table: those are here too.
 HASH_QUERY = ("hash-query", "list-world-limits")
@@ -60,6 +61,7 @@ ELSEWHERE = {
     ("loop-subdivision", "by-screen-scan-search"), ("loop-subdivision", "by-screen-bitonic"),
     ("adaptive-bitonic", "reorder"), ("hash-grid", "original"),
     ("bucket-sort-partial", "host-loop"), ("neighbour-list-images", "numpy"),
+    ("lj-csr", "forces"), ("lj-cluster-pairs", "forces"),
 }  # fmt: skip
 FORMS = [
     (name, form)

@@ -26,8 +26,8 @@ class Forces:
     """The Lennard-Jones force on each particle, in units of epsilon / length.
 
     forces: float32, shape (particles, 4), by id, with an undefined last component. Particle i gets
-        sum over j of 24 (2 s^12 - s^6) / r^2 (x_i - x_j), where s = sigma / r, over all neighbours
-        nearer than the cutoff, 2.5 sigma; in the factor before (x_i - x_j), r is at least sigma / 2.
+        sum over j of 24 (2 s^12 - s^6) / r^2 (x_i - x_j), where s = sigma / r, over the neighbours
+        nearer than the cutoff, 2.5 sigma. In the factor of (x_i - x_j), r is at least sigma / 2.
     """
 
     forces: Any

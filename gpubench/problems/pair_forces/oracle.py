@@ -63,11 +63,12 @@ class PairForcesOracle(Oracle):
         found: NDArray[Any] = algorithm.download(self.answer_of(algorithm, Forces).forces)
         if problem := check_array("forces", found, (self.particles, 4), np.float32):
             return problem
-        if (i := first_true(~np.isfinite(found[:, :3]).all(axis=1))) is not None:
+        infinite = ~np.isfinite(found[:, :3])
+        if (i := first_true(infinite.any(axis=1))) is not None:
             return f"the force on particle {i} is {found[i, :3].tolist()}, expected finite numbers"
-        wrong = (np.abs(found[self.rows, :3] - self.expected) > self.bound).any(axis=1)
-        if (k := first_true(wrong)) is not None:
-            i = self.rows[k]
+        wrong = np.abs(found[self.rows, :3] - self.expected) > self.bound
+        if (k := first_true(wrong.any(axis=1))) is not None:
+            i = int(self.rows[k])
             return (
                 f"the force on particle {i} is {found[i, :3].tolist()}, expected"
                 f" {self.expected[k].tolist()} to within {self.bound[k].tolist()}"
