@@ -78,13 +78,14 @@ __device__ __forceinline__ int2 slots_near(GLOBAL const Grid *grid, GLOBAL const
     return make_int2(start[min(one, other)], start[max(one, other) + 1]);
 }
 
-/* The pairs of a cluster with the group from slot `first` on that are in a row: bits of a tile's mask. */
-__device__ __forceinline__ unsigned pairs_with(int first, int2 row, int base, int image)
+/* The pairs of a cluster with the group from slot `first` on that are in a row: bits of a tile's mask. present: the
+   bits of the cluster's particles. */
+__device__ __forceinline__ unsigned pairs_with(int first, int2 row, int base, unsigned present, int image)
 {
     unsigned mask = 0;
     for (int m = 0; m < PARTNERS; ++m) {
         const int j = first + m, own = j - base;
-        unsigned bits = 0xffffffffu >> (32 - CLUSTER);
+        unsigned bits = present;
         if (image == NO_IMAGE && own >= 0 && own < CLUSTER)
             bits &= ~(1u << own);
         mask |= j >= row.x && j < row.y ? bits << m * CLUSTER : 0u;
@@ -148,6 +149,7 @@ __global__ void OCCUPANCY list_pairs(GLOBAL const float4 *__restrict__ positions
     const int base = OWN_CLUSTER * CLUSTER;
     if (base >= particles)
         return;
+    const unsigned present = 0xffffffffu >> (32 - min(CLUSTER, particles - base));
     const float cutoff2 = cutoff * cutoff, reach = cutoff + slack;
     const float4 p = positions[min(base + LANE % CLUSTER, particles - 1)];
     float4 box_low = p, box_high = p;
@@ -192,7 +194,7 @@ __global__ void OCCUPANCY list_pairs(GLOBAL const float4 *__restrict__ positions
                     }
                     if (leads)
                         queue[count + __popc(near & ((1u << LANE) - 1u))] =
-                            make_int2(candidate / PARTNERS, (int)pairs_with(candidate, row, base, image));
+                            make_int2(candidate / PARTNERS, (int)pairs_with(candidate, row, base, present, image));
                     count += __popc(near);
                     SYNC_WARP();
                     if (count < 32)
