@@ -58,7 +58,9 @@ __global__ void forces_of_clusters(GLOBAL const float4 *__restrict__ positions, 
             for (int k = 0; k < AT_ONCE; ++k) {
                 const float dx = q[k].x - from.x, dy = q[k].y - from.y, dz = q[k].z - from.z;
                 const float distance2 = fmaf(dz, dz, fmaf(dy, dy, dx * dx));
-                const int is = ((unsigned)t[k].y >> LANE & 1) && (EXACT || distance2 < cutoff2);
+                int is = (unsigned)t[k].y >> LANE & 1;
+                if (!EXACT)
+                    is = is && distance2 < cutoff2;
                 /* So far away that there is no force, and no branch. */
                 const float f = pair_factor(is ? distance2 : 3e38f, sigma2, least2);
                 x = fmaf(-f, dx, x);

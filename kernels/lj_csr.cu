@@ -27,7 +27,9 @@ __global__ void forces_of_rows(GLOBAL const float4 *__restrict__ positions, GLOB
     if (i < particles) {
         const float4 p = positions[i];
         const int64 end = offsets[i + 1];
+#ifdef __CUDACC__
 #pragma unroll 4
+#endif
         for (int64 k = offsets[i] + thread % LANES; k < end; k += LANES) {
             const float4 q = positions[neighbours[k]];
             const float dx = to_nearest(q.x - p.x, grid, 0), dy = to_nearest(q.y - p.y, grid, 1);
