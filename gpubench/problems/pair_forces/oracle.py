@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.arrays import check_array, first_true
+from gpubench.core.arrays import Ints, check_array
 from gpubench.core.oracle import Oracle as Oracle
 from gpubench.problems.neighbours.pairs import in_box, tolerance_of, tree_of
 from gpubench.problems.pair_forces.contract import CUTOFF, LEAST, Forces
@@ -15,6 +15,9 @@ from gpubench.problems.particles.inputs import ParticleSet
 
 ROUNDING = 2.0**-24
 CHECKED = 2000  # particles; of more, a random sample is checked
+PART = 64  # particles whose pairs are held at once
+
+Floats = NDArray[np.float64]
 # Of a pair's force: rounding of its factor, mostly of a reciprocal root to the 14th power; and the
 # largest power of the distance, which amplifies rounding of the difference.
 FACTOR, POWER = 128 * ROUNDING, 14
@@ -28,45 +31,59 @@ class PairForcesOracle(Oracle):
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         grid, n = inputs.grid, inputs.particles
-        cutoff = grid.reach
-        sigma2 = (cutoff / CUTOFF) ** 2
-        near = tolerance_of(inputs.positions, grid, cutoff, exact=False)
+        self._cutoff, self._near = (
+            grid.reach,
+            tolerance_of(inputs.positions, grid, grid.reach, False),
+        )
+        self._box = np.where(grid.periodic, np.asarray(grid.size), 0.0)
         chosen = np.random.default_rng(n).permutation(n)[:CHECKED]
         self.particles, self.rows = n, np.union1d(chosen, [0, n - 1] if n else []).astype(np.int64)
-        self.expected = np.zeros((len(self.rows), 3))
-        self.bound = np.zeros((len(self.rows), 3))
+        self.expected, self.bound = np.zeros((2, len(self.rows), 3))
         if n == 0:
             return
-        xyz, size = in_box(inputs.positions, grid), np.asarray(grid.size)
-        box = np.where(grid.periodic, size, 0.0)
-        lists = tree_of(xyz, box).query_ball_point(xyz[self.rows], (cutoff + near) * (1 + 1e-9))
-        for k, (i, found) in enumerate(zip(self.rows, lists, strict=True)):
-            apart = xyz[i] - xyz[np.asarray(found, np.int64)]
-            steps = np.rint(apart / np.where(box, box, 1.0)) * (box > 0)
-            apart -= box * steps
-            r2 = (apart**2).sum(axis=1)
-            clipped = np.maximum(r2, sigma2 * LEAST**2)
-            s6 = (sigma2 / clipped) ** 3
-            factor = 24 * s6 * (2 * s6 - 1) / clipped * (np.sqrt(r2) < cutoff)
-            size_of = 24 * s6 * (2 * s6 + 1) / clipped
-            terms = len(found) * ROUNDING + FACTOR
-            borderline = np.abs(np.sqrt(r2) - cutoff) <= near
-            self.expected[k] = factor @ apart
-            self.bound[k] = size_of @ np.abs(apart) * terms
-            # Differences of positions are rounded relative to themselves; those to images, to the
-            # box: three times half a unit in its last place along each axis, less than near / 3.
-            self.bound[k] += POWER * near / 3 * size_of[steps.any(axis=1)].sum()
-            self.bound[k] += (size_of * borderline) @ np.abs(apart)
+        xyz = in_box(inputs.positions, grid)
+        tree = tree_of(xyz, self._box)
+        for first in range(0, len(self.rows), PART):
+            part = slice(first, first + PART)
+            own = xyz[self.rows[part]]
+            lists = tree.query_ball_point(own, (self._cutoff + self._near) * (1 + 1e-9))
+            row = np.repeat(np.arange(len(lists)), [len(found) for found in lists])
+            apart = own[row] - xyz[np.concatenate(lists).astype(np.int64)]
+            self.expected[part], self.bound[part] = self._sums(row, apart)
+
+    def _sums(self, row: Ints, apart: Floats) -> tuple[Floats, Floats]:
+        """Return force and error bound of each row from the differences of its pairs."""
+        steps = np.rint(apart / np.where(self._box, self._box, 1.0)) * (self._box > 0)
+        apart = apart - self._box * steps
+        r2, sigma2 = (apart**2).sum(axis=1), (self._cutoff / CUTOFF) ** 2
+        clipped = np.maximum(r2, sigma2 * LEAST**2)
+        s6 = (sigma2 / clipped) ** 3
+        size = 24 * s6 * (2 * s6 + 1) / clipped
+        factor = 24 * s6 * (2 * s6 - 1) / clipped * (np.sqrt(r2) < self._cutoff)
+        error = (np.bincount(row)[row] * ROUNDING + FACTOR) * size
+        error += size * (np.abs(np.sqrt(r2) - self._cutoff) <= self._near)  # counted or not
+        error = error[:, None] * np.abs(apart)
+        # Differences of positions are rounded relative to themselves; those to images, to the box:
+        # three times half a unit in its last place along each axis, less than near / 3.
+        error += (POWER * self._near / 3 * size * steps.any(axis=1))[:, None]
+
+        def over_rows(values: Floats) -> Floats:
+            return np.stack([np.bincount(row, along) for along in values.T], axis=1)
+
+        return over_rows(factor[:, None] * apart), over_rows(error)
 
     def check(self, algorithm: Any) -> str | None:
         """Check the forces of the last launch."""
         found: NDArray[Any] = algorithm.download(self.answer_of(algorithm, Forces).forces)
         if problem := check_array("forces", found, (self.particles, 4), np.float32):
             return problem
-        if (i := first_true(np.isfinite(found[:, :3]).sum(axis=1) < 3)) is not None:
+        finite = np.isfinite(found[:, :3]).all(axis=1)
+        if not finite.all():
+            i = int(np.argmin(finite))
             return f"the force on particle {i} is {found[i, :3].tolist()}, expected finite numbers"
         wrong = np.abs(found[self.rows, :3] - self.expected) > self.bound
-        if (k := first_true(wrong.any(axis=1))) is not None:
+        if wrong.any():
+            k = int(np.argmax(wrong.any(axis=1)))
             i = int(self.rows[k])
             return (
                 f"the force on particle {i} is {found[i, :3].tolist()}, expected"
