@@ -7,9 +7,9 @@
                mask = the pairs of c and the group that are strictly nearer than the cutoff
                if (mask) append (group, mask) to the tiles of c
 
-   With EXACT 0, masks only exclude a particle's pair with itself and particles of other rows: whoever reads the list
-   tests distances, and every box that is near counts. Pairs are found from both sides. PERIODIC is 0 for boxes open
-   along every axis; a periodic axis is at least three cutoffs long. */
+   With EXACT 0, masks only exclude a particle's pair with itself and particles of other rows: a kernel that reads the
+   list tests distances, and every box that is near counts. Pairs are found from both sides. PERIODIC is 0 for boxes
+   open along every axis; a periodic axis is at least three cutoffs long. */
 #include "common/clusters.h"
 
 #ifdef __CUDACC__
