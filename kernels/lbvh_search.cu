@@ -67,7 +67,8 @@ __global__ void search(GLOBAL const Grid *__restrict__ grid, int particles, GLOB
                 if (child >= 0) {
                     if (is_box_near(at, node_boxes + 2 * (size_t)child, reach))
                         stack[top++] = child;
-                } else if (leaf != own && is_near(p, leaf_boxes[2 * (size_t)leaf], shift.x, shift.y, shift.z, radius2)) {
+                } else if (leaf != own
+                           && is_near(p, leaf_boxes[2 * (size_t)leaf], shift.x, shift.y, shift.z, radius2)) {
                     if (fills && place + found < capacity)
                         neighbours[place + found] = order[leaf];
                     ++found;
