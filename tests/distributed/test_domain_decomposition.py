@@ -95,10 +95,9 @@ class TestTrajectories:
         ("ranks", "decomposition", "names"),
         [
             (2, "slab", ("one-particle", "dpd")),
-            pytest.param(2, "master", ("hashed",), marks=pytest.mark.long),
             pytest.param(3, "master", ("hashed-bodies",), marks=pytest.mark.long),
             pytest.param(2, "slab", ("dam-break", "bodies", "euler"), marks=pytest.mark.long),
-            pytest.param(2, "master", ("bodies", "euler", "dpd-walls"), marks=pytest.mark.long),
+            pytest.param(2, "master", ("euler", "dpd-walls", "hashed"), marks=pytest.mark.long),
             pytest.param(4, "slab", ("dam-break", "one-particle", "dpd"), marks=pytest.mark.long),
             pytest.param(
                 4,
