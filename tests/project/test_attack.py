@@ -63,6 +63,7 @@ def test_the_time_is_bounded(run):
     assert out.splitlines()[-1].startswith("| planted | ")
 
 
+@pytest.mark.long
 def test_trials_make_an_attempt(run):
     """One of each that starts no interpreter, by a seed whose attempts take little time."""
     trials = [word for name in ("results", "checkpoints", "commands") for word in ("--only", name)]

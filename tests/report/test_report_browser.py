@@ -96,6 +96,7 @@ def told(folder: Path, page: str, width: int, script: str, profile: Path) -> Any
     return json.loads(unescape(title[1]))
 
 
+@pytest.mark.long
 def test_a_map_tells_on_hover_picks_by_its_legend_and_switches(
     maps_folder: Path, tmp_path: Path
 ) -> None:

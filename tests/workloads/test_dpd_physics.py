@@ -172,6 +172,7 @@ def test_the_fluid_keeps_its_temperature(device, time_step):
     assert full.value == pytest.approx(AT_FULL_STEP[time_step], abs=0.025)
 
 
+@pytest.mark.long
 def test_the_pressure_is_the_published_one(device):
     fluid = make(device, DPDStandard, 3000, time_step=0.02)
     found = []
