@@ -77,7 +77,7 @@ BUCKET_SORTS = [pair for pair in FORMS if pair[0].startswith("bucket-sort")]
 
 FILTERED = ("by-screen-scan-search", "by-screen-bitonic")  # by-screen-atomic but for the filter
 ALIKE = {
-    ("filter-bitonic", "one-launch-per-step"), ("loop-subdivision", "by-bend"),
+    ("filter-bitonic", "one-launch-per-step"),
     ("loop-subdivision", "by-screen-atomic"), ("obb-collision", "no-filter"),
     ("adaptive-bitonic", "reorder"), ("neighbour-list-images", "numpy"),
 }  # fmt: skip
