@@ -159,9 +159,8 @@ class SourceTree:
         References to other definitions become `@{module:name}`, kernel files `%{file}`.
         """
         if place not in self._forms:
-            # Copy: _Writer modifies statements, and one statement may define several names.
-            nodes = copy.deepcopy(self.module(place[0]).defines[place[1]])
-            self._forms[place] = "\n".join(_Writer(self, place).line(node) for node in nodes)
+            writer, nodes = _Writer(self, place), self.module(place[0]).defines[place[1]]
+            self._forms[place] = "\n".join(writer.line(_own(node)) for node in nodes)
         return self._forms[place]
 
     def _in_full(self, place: Place, backend: str) -> str:
@@ -270,6 +269,12 @@ class _Writer(ast.NodeTransformer):
         if (self._place[1]) == node.name:
             node.name = "@"
         return self.generic_visit(node)
+
+
+def _own(node: ast.stmt) -> ast.stmt:
+    """Return a statement that _Writer may modify: a copy where it may define several names."""
+    has_one_name = isinstance(node, ast.ClassDef | ast.FunctionDef)
+    return node if has_one_name else copy.deepcopy(node)
 
 
 def _plain(node: object) -> str:

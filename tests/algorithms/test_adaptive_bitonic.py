@@ -54,7 +54,10 @@ def network_comparators(particles: int) -> int:
     return 2**log2 // 2 * log2 * (log2 + 1) // 2
 
 
-@pytest.mark.parametrize("chunk", [pytest.param(2, marks=pytest.mark.long), 32])
+# Any input in chunks of 2, and a tree split by several launches, have tests below.
+@pytest.mark.parametrize(
+    "chunk", [pytest.param(2, marks=[pytest.mark.long, pytest.mark.thorough]), 32]
+)
 @pytest.mark.parametrize("form", EACH_ONCE)
 def test_conformance_with_small_chunks(device: Device, form: str, chunk: int) -> None:
     results = run_conformance(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -81,6 +81,11 @@ FEW += [("csr-product", "transpose-warp")]
 BUCKET_SORTS = [pair for pair in FORMS if pair[0].startswith("bucket-sort")]
 
 FILTERED = ("by-screen-scan-search", "by-screen-bitonic")  # by-screen-atomic but for the filter
+ALIKE = {
+    ("filter-bitonic", "one-launch-per-step"),
+    ("loop-subdivision", "by-screen-atomic"), ("obb-collision", "no-filter"),
+    ("adaptive-bitonic", "reorder"), ("neighbour-list-images", "numpy"),
+}  # fmt: skip
 PARTS_OF_A_LIST = ("build", "count", "ten-counts")
 
 BOX = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 2.0, 3.0))
@@ -173,6 +178,7 @@ def whole_suites() -> list[Any]:
     screen, differ in their filter, those of a filter in whether they keep what is left out. All
     these are thorough: their contract is tested below. Of others' libraries on the host only the
     adapters are ours. The rounds of `bucket-resort` grow with the square of the fullest cell.
+    Those of ALIKE have another form above that differs in a kernel or two.
     """
     return [
         pytest.param(
@@ -190,8 +196,22 @@ def whole_suites() -> list[Any]:
             or (name.startswith("lj-") and form == "forces")
             or ((name, form) in PRODUCTS and (name, form) not in FEW)
         ]
-        for is_long in [is_part or is_of_host or name == "bucket-resort"]
+        for is_long in [is_part or is_of_host or name == "bucket-resort" or (name, form) in ALIKE]
     ]
+
+
+UNUSUAL = "a filter is compiled for each width of records: the first runtime has all"
+
+
+def of_usual_width(conforming: Callable[..., Algorithm]) -> Callable[..., Algorithm]:
+    """Return what makes a filter, for records of the usual widths alone."""
+
+    def make_one(**given: Any) -> Algorithm:
+        if given["record_bytes"] not in RECORD_BYTES:
+            raise NotSupported(UNUSUAL)
+        return conforming(**given)
+
+    return make_one
 
 
 @pytest.mark.second_runtime
@@ -202,7 +222,10 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
     cls: Any = registry.find_algorithm(name)
     made(device, name, form, drawn(name, form, 10))  # or skip
     conforming = partial(cls, device, form=form, parameters=cls.conformance_parameters)
+    if device.spec == "opencl:pocl" and cls.family == "stream-filter":
+        conforming = of_usual_width(conforming)
     results = run_conformance(conforming, cls.family)
+    results = [r for r in results if r.reason != UNUSUAL]
     assert len(results) > 50
     if not getattr(cls, "finds_images", True):
         refused = [r for r in results if r.reason.startswith(f"{name} finds no images")]
@@ -424,7 +447,7 @@ class TestContract:
         empty = device.empty
         inputs = drawn(*pair, 1500, seed=4)
         oracle = problems.problems()[registry.find_algorithm(pair[0]).family].oracle(inputs, False)
-        for byte in (0x00, 0x5A, 0xFF):
+        for byte in (0x5A, 0xFF):  # other tests get zeros
 
             def soiled(shape: Any, dtype: Any, byte: int = byte) -> Any:
                 array = empty(shape, dtype)
@@ -446,7 +469,7 @@ class TestContract:
         # All pairs of a full cell take the oracle seconds.
         size = 400 if pair in SEARCHES or pair in PRODUCTS else 1500
         algorithm = made(device, *pair, drawn(*pair, size))
-        for distribution in ("uniform", "one-cell", "clusters", "uniform"):
+        for distribution in ("uniform", "one-cell", "uniform"):
             inputs = drawn(*pair, size, distribution, seed=5)
             algorithm.load(inputs)
             algorithm.launch()

@@ -96,6 +96,7 @@ def real(tmp_path_factory):
         return measuring.measure(seed=1)
 
 
+@pytest.mark.long
 def test_both_sides_of_a_pair_measure_the_same_cells(real):
     base, head = real.records
     assert [r.status for r in (*base, *head)] == ["ok", "ok"]

@@ -230,14 +230,10 @@ def test_what_neighbour_list_runs_is_of_the_version_of_its_calls(
     names = ("neighbour-list", "neighbour-list-images", "vesin-images")
     folder, text = tree[0], (tree[0] / file).read_text(encoding="utf-8")
     assert old in text
-
-    def versions() -> list[str | None]:
-        sources = SourceTree(folder / "gpubench", folder / "kernels")
-        return [sources.version([name], "cuda") for name in names]
-
-    before = versions()
+    before = [version_of(name, None, "cuda") for name in names]
     (folder / file).write_text(text.replace(old, new, 1), encoding="utf-8")
-    ours, images, theirs = versions()
+    sources = SourceTree(folder / "gpubench", folder / "kernels")
+    ours, images, theirs = (sources.version([name], "cuda") for name in names)
     (folder / file).write_text(text, encoding="utf-8")
     assert ours != before[0] and images != before[1] and theirs == before[2]
 

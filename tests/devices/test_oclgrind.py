@@ -62,6 +62,9 @@ ELSEWHERE = {
     ("adaptive-bitonic", "reorder"), ("hash-grid", "original"),
     ("bucket-sort-partial", "host-loop"), ("neighbour-list-images", "numpy"),
     ("lj-csr", "forces"), ("lj-cluster-pairs", "forces"),
+    ("bitonic-search", "order"), ("hash-grid", "world-limits"), ("counting-sort", "order"),
+    ("counting-sort", "gather"), ("neighbour-query", "count-linked"),
+    ("neighbour-query", "list-linked"),
 }  # fmt: skip
 FORMS = [
     (name, form)
@@ -293,6 +296,7 @@ def parent() -> Iterator[subprocess.Popen[str]]:
     """Return a process that forks programs under Oclgrind."""
     settings = {
         "OCLGRIND_DATA_RACES": "1", "OCLGRIND_MAX_ERRORS": "20", "PYOPENCL_NO_CACHE": "1",
+        "PYOPENCL_BUILD_OPTIONS": "",
     }  # fmt: skip
     pipe = subprocess.PIPE
     with subprocess.Popen(

@@ -94,12 +94,13 @@ class TestTrajectories:
     @pytest.mark.parametrize(
         ("ranks", "decomposition", "names"),
         [
-            (2, "slab", ("one-particle", "dpd")),
-            pytest.param(2, "master", ("hashed",), marks=pytest.mark.long),
+            (2, "slab", ("one-particle",)),
             pytest.param(3, "master", ("hashed-bodies",), marks=pytest.mark.long),
-            pytest.param(2, "slab", ("dam-break", "bodies", "euler"), marks=pytest.mark.long),
-            pytest.param(2, "master", ("bodies", "euler", "dpd-walls"), marks=pytest.mark.long),
-            pytest.param(4, "slab", ("dam-break", "one-particle", "dpd"), marks=pytest.mark.long),
+            pytest.param(
+                2, "slab", ("dam-break", "bodies", "euler", "dpd"), marks=pytest.mark.long
+            ),
+            pytest.param(2, "master", ("euler", "dpd-walls", "hashed"), marks=pytest.mark.long),
+            pytest.param(4, "slab", ("dam-break", "one-particle"), marks=pytest.mark.long),
             pytest.param(
                 4,
                 "master",

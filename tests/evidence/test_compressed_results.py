@@ -64,6 +64,7 @@ def pages(folder: Path, sources: Sources) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.long
 def test_a_folder_of_compressed_results_is_one_of_plain_ones(folders, tmp_path):
     plain, packed = map(sort_out, ([folder] for folder in folders))
     assert without_paths(packed) == without_paths(plain)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from report_pages import record, results
 
+from gpubench import problems
 from gpubench.base.errors import UserError
 from gpubench.evidence.frame import frame, load
+from gpubench.evidence.inputs import names
+from gpubench.evidence.records import HEADER
 from gpubench.evidence.results import Store
 
 
@@ -40,6 +43,11 @@ def test_the_results_that_come_along_are_loaded(shipped_frame):
     ranked = table[table["rank"].notna()]
     assert (ranked.low_ms <= ranked.median_ms).all() and (ranked.over_best >= 1).all()
     assert not (ranked.lost > 0).any() and (table.lost > 0).any()
+
+
+def test_no_axis_can_be_named_as_what_results_have_beside_it(shipped_frame):
+    beside = {*HEADER, *shipped_frame.columns, "cells", "kind"} - {*names()}
+    assert beside <= problems.RESERVED
 
 
 def test_nothing_measured_is_an_empty_frame():

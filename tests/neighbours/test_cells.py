@@ -98,7 +98,7 @@ def check_case(case):
     assert np.allclose(distances, np.linalg.norm(way, axis=1), rtol=1e-6, atol=rounding)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases())
 def test_every_image_is_found(case):
     check_case(case)

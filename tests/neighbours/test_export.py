@@ -93,12 +93,11 @@ def built(folder, variant):
 
 
 @needs_nvcc
+@pytest.mark.long
 @pytest.mark.parametrize(
     "variant",
-    [
-        pytest.param(v, marks=pytest.mark.long if number else ())
-        for number, v in enumerate(VARIANTS)
-    ],
+    # These three have all branches: axes that repeat or do not, few neighbours and many.
+    [v if v in VARIANTS[:3] else pytest.param(v, marks=pytest.mark.thorough) for v in VARIANTS],
 )
 def test_compiles_without_a_warning(variant, tmp_path):
     main = built(tmp_path / "it", variant)

@@ -199,6 +199,7 @@ def test_two_levels_are_those_of_gather(device: Device):
 @pytest.mark.parametrize(
     ("algorithm", "form"), [("counting-sort", "gather"), ("search-counting-sort", "count")]
 )
+@pytest.mark.long
 def test_algorithms_over_two_levels_conform(
     device: Device, algorithm: str, form: str, monkeypatch: pytest.MonkeyPatch
 ):

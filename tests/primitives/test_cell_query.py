@@ -127,7 +127,7 @@ def test_lists_hold_each_pair_once(
         monkeypatch.setattr(cell_query, "FEW", {0.0: 0})
     if way == "one word a row":  # what does not fit is tested again
         monkeypatch.setattr(cell_query, "words_for", lambda *_: 1)
-    for particles, reach in ((1, 1), (33, 3), (700, 2)):
+    for particles, reach in ((1, 2), (33, 3), (700, 2)):  # each reach is compiled
         positions = particles_of(kind, particles)
         pairs = expected(positions, periodic)
         found = listed(device, positions, False, periodic, reach)
@@ -145,7 +145,7 @@ def test_counts_are_of_each_pair_from_both_sides_or_once(
 ):
     monkeypatch.setattr(simd_query, "suits", lambda _: False)
     monkeypatch.setattr(cell_query, "FEW", {0.0: 0})
-    for particles, reach in ((1, 1), (33, 3), (700, 2)):
+    for particles, reach in ((1, 2), (33, 3), (700, 2)):  # each reach is compiled
         positions = particles_of(kind, particles)
         pairs = expected(positions, periodic)
         for half in (False, True):

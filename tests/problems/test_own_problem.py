@@ -12,8 +12,6 @@ from typer.testing import CliRunner
 
 from gpubench import problems
 from gpubench.cli import app
-from gpubench.evidence.inputs import names
-from gpubench.evidence.records import HEADER
 from gpubench.evidence.results import load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own-problem"
@@ -96,11 +94,6 @@ def test_a_name_that_is_taken_or_missing_is_refused(tmp_path, changed, said):
         (tmp_path / "taken.py").write_text(TAKEN.format(**usual | changed))
         found = CliRunner().invoke(app.app, ["--add", str(tmp_path / "taken.py"), "list"])
         assert said in str(found.exception)
-
-
-def test_no_axis_can_be_named_as_what_results_have_beside_it(shipped_frame):
-    beside = {*HEADER, *shipped_frame.columns, "cells", "kind"} - {*names()}
-    assert beside <= problems.RESERVED
 
 
 def test_an_algorithm_of_no_problem_is_refused(tmp_path):

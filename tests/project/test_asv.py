@@ -122,6 +122,7 @@ def test_samples_are_those_of_the_engine_in_seconds(found, monkeypatch):
     assert value["samples"] == pytest.approx([ms / 1000 for ms in record.samples_ms], rel=1e-5)
 
 
+@pytest.mark.long
 def test_a_step_of_a_workload_has_samples(found):
     benchmark = of(
         found, "workloads.DpdStandard.track_time", cells="atomic-list one-pass", particles=16384

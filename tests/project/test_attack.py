@@ -63,6 +63,7 @@ def test_the_time_is_bounded(run):
     assert out.splitlines()[-1].startswith("| planted | ")
 
 
+@pytest.mark.long
 def test_trials_make_an_attempt(run):
     """One of each that starts no interpreter, by a seed whose attempts take little time."""
     trials = [word for name in ("results", "checkpoints", "commands") for word in ("--only", name)]
@@ -72,7 +73,7 @@ def test_trials_make_an_attempt(run):
 
 
 @pytest.mark.long
-def test_odd_inputs_make_attempts(run):
-    _, out, (found,) = run("--only", "odd-inputs", "--seed", SEED, "--attempts", "4")
-    assert found["held"] + len(found["broken"]) == 4
+def test_odd_inputs_make_an_attempt(run):
+    _, out, (found,) = run("--only", "odd-inputs", "--seed", SEED, "--attempts", "1")
+    assert found["held"] + len(found["broken"]) == 1
     assert "the trial itself failed" not in out

@@ -21,6 +21,7 @@ KERNEL = """__global__ void first(int *values)
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc (CUDA toolkit)")
 
 
+@pytest.mark.long
 def test_a_warning_and_a_missing_name_are_told_of_their_own_unit(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(TOOLS))
     tool = runpy.run_path(str(TOOLS / "compile_kernels.py"))

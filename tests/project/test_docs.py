@@ -150,13 +150,8 @@ def is_run_elsewhere(words):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "family",
-    [
-        family if family == "constraint-fluid" else pytest.param(family, marks=pytest.mark.thorough)
-        for family in FAMILIES
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("family", FAMILIES)
 def test_the_physics_is_right(family, monkeypatch, environment_once, tmp_path):
     """Every check ends, agrees with its references, and is kept with figures that have names."""
     monkeypatch.setattr("gpubench.physics_checks.runner.environment", environment_once)

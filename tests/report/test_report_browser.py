@@ -29,6 +29,7 @@ DARK = "--blink-settings=preferredColorScheme=0"
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.long,
     pytest.mark.skipif(CHROMIUM is None, reason=needs.reason("Chromium")),
 ]
 
@@ -138,7 +139,6 @@ def test_a_map_tells_on_hover_picks_by_its_legend_and_switches(
     assert 0 < found["tilesOfOther"] < found["tiles"]
 
 
-@pytest.mark.long
 def test_a_point_of_a_line_tells_its_interval_bound_and_command(
     pages: Path, tmp_path: Path
 ) -> None:
@@ -197,7 +197,6 @@ def test_claims_sort_by_paper_and_verdict_beside_a_bar_for_each(
     assert found["bars"] >= 6  # published alone, where nothing of it is measured
 
 
-@pytest.mark.long
 def test_labels_of_published_speed_ups_are_whole_on_a_phone(pages: Path, tmp_path: Path) -> None:
     found = told(
         pages,
@@ -254,7 +253,6 @@ def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -
     assert found["all"] and 0 < found["shown"] < len(found["up"])
 
 
-@pytest.mark.long
 def test_every_page_fits_both_widths_in_each_state_of_its_selects(
     pages: Path, maps_folder: Path, tmp_path: Path
 ) -> None:
@@ -329,7 +327,6 @@ EVERY_PAGE = [
 ]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("flags", "dark"), [((), False), ((DARK,), True)], ids=["light", "dark"])
 @pytest.mark.parametrize("name", EVERY_PAGE)
 def test_a_page_follows_the_colour_scheme(
@@ -343,7 +340,6 @@ def test_a_page_follows_the_colour_scheme(
     assert contrast > 0.7
 
 
-@pytest.mark.long
 def test_the_front_page_opens_from_a_folder_and_leads_to_every_page(
     pages: Path, tmp_path: Path
 ) -> None:

@@ -73,7 +73,9 @@ def lines_run(make: Callable[[int], Records], count: int) -> int:
     return lines
 
 
-@pytest.mark.parametrize("make", [sorts, steps, regimes])
+@pytest.mark.parametrize(
+    "make", [*(pytest.param(make, marks=pytest.mark.long) for make in (sorts, steps)), regimes]
+)
 def test_twice_the_inputs_take_twice_the_work(make, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (document, search_pages):
         monkeypatch.setattr(module, "draw_all", lambda charts: [])

@@ -66,7 +66,7 @@ def coarsened(device: Device, box: Any, places: Any) -> NDArray[np.uint32]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     periodic=st.tuples(st.booleans(), st.booleans(), st.booleans()),
@@ -74,7 +74,9 @@ def coarsened(device: Device, box: Any, places: Any) -> NDArray[np.uint32]:
     flat=st.sampled_from([0.3, 1.0, 1.7]),
     scale=st.sampled_from([1.0, 0.37, 123.4]),
 )
-@pytest.mark.parametrize("parts", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    "parts", [1, 2, 3, *(pytest.param(parts, marks=pytest.mark.long) for parts in (4, 5))]
+)
 def test_rows_that_are_cut_miss_no_neighbour(
     opencl_device, parts, seed, periodic, edges, flat, scale
 ):

@@ -163,7 +163,8 @@ def test_noise_of_a_pair_alone(device):
         assert np.abs(velocities[:, 1:]).max() == 0
 
 
-@pytest.mark.parametrize("time_step", [pytest.param(0.02, marks=pytest.mark.long), 0.04])
+@pytest.mark.long
+@pytest.mark.parametrize("time_step", [0.02, 0.04])
 def test_the_fluid_keeps_its_temperature(device, time_step):
     """Both readings; a friction or noise of 5 % more or less would be outside."""
     fluid = make(device, DPDStandard, 3000, time_step=time_step)
@@ -172,6 +173,7 @@ def test_the_fluid_keeps_its_temperature(device, time_step):
     assert full.value == pytest.approx(AT_FULL_STEP[time_step], abs=0.025)
 
 
+@pytest.mark.long
 def test_the_pressure_is_the_published_one(device):
     fluid = make(device, DPDStandard, 3000, time_step=0.02)
     found = []

@@ -132,7 +132,9 @@ def test_without_epsilon_walls_push_as_they_did_before_it(opencl_device, monkeyp
     assert trajectory(made(opencl_device, wall_epsilon=0.6, **given), 12) != before
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.5])
+@pytest.mark.parametrize(
+    "epsilon", [0.3, *(pytest.param(each, marks=pytest.mark.long) for each in (0.1, 0.2, 0.5))]
+)
 def test_epsilon_lets_the_fluid_sink_that_much_deeper(opencl_device, epsilon):
     """By explicit Euler as in the paper: the lowest layer rests where walls begin to push."""
     column = made(

@@ -68,11 +68,11 @@ def reference(device):
     ("number", "algorithm", "form"),
     [
         pytest.param(number, *pair, marks=[pytest.mark.long] * is_long + [pytest.mark.thorough]
-                     * (is_long and pair not in USUAL_LISTS))
+                     * (number not in USUAL and pair not in USUAL_LISTS))
         for pair in FORMS
         for number in range(len(CASES))
         if number not in (4, 5, 6)
-        for is_long in [number not in USUAL]
+        for is_long in [number not in USUAL or (number == 7 and pair not in USUAL_LISTS)]
     ],
 )  # fmt: skip
 def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm, form, number):
