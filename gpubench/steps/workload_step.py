@@ -10,6 +10,7 @@ import numpy as np
 
 from gpubench.core.algorithm import Algorithm
 from gpubench.decomposed import share
+from gpubench.decomposed.room import BALANCE_EVERY
 from gpubench.devices.base import Device
 from gpubench.evidence.declared import STEP
 from gpubench.measure.phases import phase_times, picture_time
@@ -23,6 +24,8 @@ from gpubench.workloads.workload import Value, Workload
 STEPS = 2
 # Lists are rebuilt every few steps: a launch must be long enough to include some rebuilds.
 STEPS_WITH_SKIN = 20
+# Hosts of several ranks look at the balance of the load every so many steps, which is timed too.
+STEPS_OF_RANKS = BALANCE_EVERY
 PHASE_STEPS = 20  # steps whose phases are timed
 
 
@@ -66,7 +69,7 @@ class WorkloadStep(Algorithm):
         made = share(workload, decomposition, device, algorithm)
         self.workload = made(device, particles, algorithm, form, given, seed, skin)
         inside = self.workload.algorithm
-        self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS
+        self.launches = STEPS_OF_RANKS if ranks else STEPS_WITH_SKIN if skin > 0 else STEPS
         self.workspace_bytes = self.workload.workspace_bytes + inside.workspace_bytes
         self.input_hash = _hash(self.workload.state())
         # With several ranks, each rank has only a part of the particles.

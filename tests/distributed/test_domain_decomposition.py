@@ -22,6 +22,7 @@ from mpi_runs import GUARD_S, ROOT, gpubench_started, process_of, run_gpubench, 
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.base.errors import NotSupported
 from gpubench.decomposed import DECOMPOSITIONS, Slabs, share
+from gpubench.decomposed.room import BALANCE_EVERY
 from gpubench.devices import Device
 from gpubench.distributed.ranks import Ranks
 from gpubench.problems.steps import axes
@@ -415,3 +416,4 @@ def test_records_name_the_transport(tmp_path):
     (file,) = tmp_path.glob("*/*.json")
     shared = [r for r in json.loads(file.read_text())["records"] if r["input"].get("ranks") == 2]
     assert shared and {r["outcome"]["transport"] for r in shared} == {"mpi"}
+    assert {r["steps"] % BALANCE_EVERY for r in shared} == {0}  # with their share of looks
