@@ -25,6 +25,7 @@ from gpubench.cli.run import run
 from gpubench.cli.send import send
 from gpubench.cli.show import show
 from gpubench.cli.simulate import simulate
+from gpubench.cli.traps import traps
 from gpubench.cli.tune import tune
 from gpubench.cli.values import opt
 
@@ -33,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "devices": devices,
     "list": list_everything,
     "check": check,
+    "traps": traps,
     "run": run,
     "show": show,
     "simulate": simulate,

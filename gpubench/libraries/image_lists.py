@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
 from gpubench.libraries._image_lists import HostPairs, LibraryPairs
-from gpubench.libraries._library_sort import CUDA
+from gpubench.problems.images.inputs import SystemSet
 
 
 class VesinImages(HostPairs):
@@ -19,6 +20,12 @@ class VesinImages(HostPairs):
     summary = "vesin's list with shifts, on the host; a call for each system"
     source = "Fraux and others, arXiv:2508.15704"
     package, module, extra = "vesin", "vesin", "rivals"
+    call = """
+from vesin import NeighborList
+search = NeighborList(cutoff=cutoff, full_list=True)
+pairs, shifts = search.compute(positions, cell, list(periodic), "PS")
+i, j = pairs.T
+"""
 
     def begin(self) -> None:
         super().begin()
@@ -37,13 +44,63 @@ class MatscipyImages(HostPairs):
     summary = "matscipy's list of i, j and S, on one core; a call for each system"
     source = "matscipy, matscipy.neighbours.neighbour_list"
     package, module = "matscipy", "matscipy.neighbours"
+    call = """
+from matscipy.neighbours import neighbour_list
+i, j, shifts = neighbour_list("ijS", positions=positions, cell=cell, pbc=periodic, cutoff=cutoff)
+"""
+
+
+class MatscipyNeighboursImages(HostPairs):
+    """The same call of matscipy's successor, another implementation, on all cores."""
+
+    name = "matscipy-neighbours-images"
+    summary = "matscipy-neighbours' list of i, j and S, on all cores; a call for each system"
+    source = "matscipy-neighbours, matscipy_neighbours.neighbour_list"
+    package, module = "matscipy-neighbours", "matscipy_neighbours"
+    call = MatscipyImages.call.replace("matscipy.neighbours", "matscipy_neighbours")
+
+
+class AseImages(HostPairs):
+    """`ase.neighborlist.primitive_neighbor_list` of i, j and S, on one core."""
+
+    name = "ase-images"
+    summary = "ASE's list of i, j and S, in NumPy; a call for each system"
+    source = "ASE, ase.neighborlist.primitive_neighbor_list"
+    package, module = "ase", "ase.neighborlist"
+    call = """
+from ase.neighborlist import primitive_neighbor_list
+i, j, shifts = primitive_neighbor_list("ijS", periodic, cell, positions, cutoff)
+"""
+
+
+class ScipyImages(HostPairs):
+    """`scipy.spatial.cKDTree` with a `boxsize`; the shift of each pair's nearest image is ours."""
+
+    name = "scipy-images"
+    summary = "SciPy's k-d tree in orthogonal boxes, and the nearest image; a call for each system"
+    source = "SciPy, scipy.spatial.cKDTree"
+    package, module = "scipy", "scipy.spatial"
+    call = """
+from scipy.spatial import cKDTree
+size = np.where(periodic, np.diag(cell), 0)
+pairs = cKDTree(positions, boxsize=size).query_pairs(np.nextafter(cutoff, 0), output_type="ndarray")
+i, j = np.concatenate((pairs, pairs[:, ::-1])).T
+shifts = -np.rint((positions[j] - positions[i]) / np.where(size > 0, size, np.inf))
+"""
 
     def one(self, system: int, points: Any) -> tuple[Any, Any, Any]:
-        cell, cutoff = self.inputs.vectors[system], self.inputs.cutoff
-        found: tuple[Any, Any, Any] = self._library.neighbour_list(
-            "ijS", positions=points, cell=cell, pbc=self.periodic, cutoff=cutoff
-        )
-        return found
+        cell, edges = self.inputs.vectors[system], np.diag(self.inputs.vectors[system])
+        if any(self.periodic) and (cell != np.diag(edges)).any():
+            raise NotSupported("its boxes are orthogonal")
+        if (edges[list(self.periodic)] <= 2 * self.inputs.cutoff).any():
+            raise NotSupported("it finds the nearest image alone")
+        return super().one(system, points)
+
+    def count(self) -> Any:
+        from scipy.spatial import cKDTree  # slow to import
+
+        near, x = np.nextafter(self.inputs.cutoff, 0), self.points
+        return cKDTree(x).query_ball_point(x, near, return_length=True, workers=-1) - 1
 
 
 class TorchSimImages(LibraryPairs):
@@ -56,9 +113,15 @@ class TorchSimImages(LibraryPairs):
     summary = "torch-sim's lists with shifts; a call for all systems"
     source = "torch-sim-atomistic, torch_sim.neighbors"
     package, module = "torch-sim-atomistic", "torch_sim.neighbors"
+    call = """
+import torch
+from torch_sim.neighbors import torch_nl_linked_cell
+given = torch.tensor(cell)[None], torch.tensor(periodic)[None], torch.tensor(cutoff)
+pairs, _, shifts = torch_nl_linked_cell(
+    torch.tensor(positions), *given, torch.zeros(len(positions), dtype=torch.int64))"""
     functions: ClassVar = {"pairs-cells": "torch_nl_linked_cell", "pairs-naive": "torch_nl_n2"}
     forms: ClassVar[Mapping[str, Form]] = {
-        form: Form(f"list pairs and shifts, by {function}", CUDA, allocates=True)
+        form: Form(f"list pairs and shifts, by {function}", allocates=True)
         for form, function in functions.items()
     }
 
@@ -66,12 +129,17 @@ class TorchSimImages(LibraryPairs):
         assert self.torch is not None
         torch, inputs, on = self.torch.torch, self.inputs, {"device": self.torch.device}
         system = np.repeat(np.arange(self.systems), np.diff(inputs.offsets))
+        kind = torch.float64 if self.points.dtype == torch.float64 else torch.float32
         self._given = (
-            torch.tensor(inputs.vectors, dtype=torch.float32, **on),
+            torch.tensor(inputs.vectors, dtype=kind, **on),
             torch.tensor([self.periodic] * self.systems, **on),
-            torch.tensor(inputs.cutoff, dtype=torch.float32, **on),
+            torch.tensor(inputs.cutoff, dtype=kind, **on),
             torch.tensor(system, **on),
         )
+
+    def change(self, inputs: SystemSet) -> None:
+        super().change(inputs)
+        self.begin()  # which keeps nothing
 
     def search(self) -> tuple[Any, ...]:
         search = getattr(self._library, self.functions[self.form])

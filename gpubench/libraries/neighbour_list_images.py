@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
+from gpubench.base.version import __version__
 from gpubench.core.algorithm import Form
 from gpubench.libraries._image_lists import LibraryImages
 from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries.neighbour_list import OPENCL, require_own_cpu
 from gpubench.problems.images.contract import Images
+from gpubench.problems.images.inputs import SystemSet
 
 
 class NeighbourListImages(LibraryImages):
@@ -24,13 +28,17 @@ class NeighbourListImages(LibraryImages):
     source = "docs/use.md"
     forms: ClassVar[Mapping[str, Form]] = {
         kind: Form(f"list with shifts, in arrays of {kind}", needs, allocates=True)
-        for kind, needs in (("numpy", OPENCL), ("cupy", CUDA), ("torch", CUDA))
+        for kind, needs in (("numpy", OPENCL), ("cupy", CUDA), ("torch", frozenset[str]()))
     }
+    called = f"gpubench {__version__}"
+    call = """
+from gpubench import NeighbourList
+found = NeighbourList(cutoff, cell, periodic)(positions)"""
 
     def prepare(self) -> None:
         self.kind = self.form
         super().prepare()
-        if self.kind == "numpy":
+        if self.device.backend != "cuda":
             require_own_cpu(self.device)
         else:
             need("cupy", "CuPy", "cuda13")
@@ -39,13 +47,30 @@ class NeighbourListImages(LibraryImages):
 
     def begin(self) -> None:
         inputs, is_one = self.inputs, self.systems == 1
-        box = inputs.vectors[0] if is_one else None
+        box = self._bounded(inputs.vectors[0]) if is_one else None
         self._search = self._library.NeighbourList(inputs.cutoff, box, self.periodic)
         self._batch = {} if is_one else {"batch": inputs.offsets, "box": inputs.vectors}
 
+    def _bounded(self, cell: Any) -> Any:
+        """Return a cell whose open axes have no bounds if particles are beyond them."""
+        x, ends = self.inputs.positions, np.diag(cell)
+        is_in = np.asarray(((x >= 0) & (x <= ends)).all(axis=0)) | np.array(self.periodic)
+        return cell if is_in.all() else np.where(np.array(self.periodic)[:, None], cell, 0.0)
+
+    def change(self, inputs: SystemSet) -> None:
+        super().change(inputs)
+        cells = inputs.vectors if self.systems > 1 else self._bounded(inputs.vectors[0])
+        self._batch |= {"box": cells}
+
     def search(self) -> tuple[Any, ...]:
-        found = self._search(self.points, **self._batch)
+        self._last = found = self._search(self.points, **self._batch)
         return found.offsets, found.neighbours, found.shifts
+
+    def count(self) -> Any:
+        return self._search.count(self.points, **self._batch)
+
+    def lengths(self) -> Any:
+        return self._last.distances()
 
     def rows(self, *found: Any) -> Images:
         return Images(*found)

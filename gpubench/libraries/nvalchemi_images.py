@@ -14,6 +14,7 @@ from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._torch import EXTRA
 from gpubench.problems.images.contract import Images
+from gpubench.problems.images.inputs import SystemSet
 
 ROUND = 16  # the library rounds its estimates of row lengths up to multiples of this
 METHODS = {
@@ -34,8 +35,17 @@ class NvalchemiImages(LibraryImages):
     summary = "the lists of NVIDIA's ALCHEMI toolkit with images; a call for all systems"
     source = "nvalchemi-toolkit-ops, nvalchemiops.torch.neighbors"
     package, module, extra = "nvalchemi-toolkit-ops", "nvalchemiops.torch.neighbors", EXTRA
+    call = """
+import torch
+from nvalchemiops.torch.neighbors import neighbor_list
+given = torch.tensor(positions), cutoff, torch.tensor(cell)[None], torch.tensor(periodic)[None]
+matrix, counts, shifts = neighbor_list(*given)"""
     forms: ClassVar[Mapping[str, Form]] = {
-        f"{shape}-{method}": Form(f"{shape} with shifts, {how}", CUDA, allocates=True)
+        f"{shape}-{method}": Form(
+            f"{shape} with shifts, {how}",
+            CUDA if method == "cluster-tile" else frozenset(),
+            allocates=True,
+        )
         for shape in ("rows", "matrix")
         for method, how in METHODS.items()
     }
@@ -60,17 +70,16 @@ class NvalchemiImages(LibraryImages):
                 "tiles of clusters are for cutoffs up to half the least distance between faces"
                 " (the library's guard cluster_tile_image_multiplicity)"
             )
-        given = {
-            "cutoff": inputs.cutoff,
-            "cell": torch.tensor(inputs.vectors, dtype=torch.float32, **on),
-        }
+        given = {"cutoff": inputs.cutoff, "cell": self._cell}
         given["pbc"] = torch.tensor([self.periodic] * self.systems, **on)
         if self.systems > 1:
             given["batch_ptr"] = torch.tensor(inputs.offsets, dtype=torch.int32, **on)
+        method = None if self._method == "auto" else self._method.replace("-", "_")
+        self._plain = {**given, "method": method}
         self._how, self._begins = {**given, "method": "cell_list", "max_neighbors": ROUND}, None
-        most = int(self.search()[1].max())
+        most = int(self.search()[1].max()) if self.particles else 0
         self._how |= {
-            "method": None if self._method == "auto" else self._method.replace("-", "_"),
+            "method": method,
             "max_neighbors": max(1, -(-most // ROUND)) * ROUND,
             "return_neighbor_list": self._shape == "rows",
         }
@@ -80,6 +89,21 @@ class NvalchemiImages(LibraryImages):
             self.search()
         except ValueError:  # it refuses some cells that it finds neighbours in otherwise
             self._how = whole
+
+    @property
+    def _cell(self) -> Any:
+        assert self.torch is not None
+        torch = self.torch.torch
+        kind = torch.float64 if self.points.dtype == torch.float64 else torch.float32
+        return torch.tensor(self.inputs.vectors, dtype=kind, device=self.torch.device)
+
+    def by_default(self) -> tuple[Any, ...]:
+        self._how = self._plain | {"return_neighbor_list": self._shape == "rows"}
+        return self.search()
+
+    def change(self, inputs: SystemSet) -> None:
+        super().change(inputs)
+        self._how["cell"] = self._cell
 
     def search(self) -> tuple[Any, ...]:
         found: tuple[Any, ...] = self._library.neighbor_list(self.points, **self._how)

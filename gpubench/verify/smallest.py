@@ -78,23 +78,36 @@ def smallest_failure(
         except (Exception, SystemExit):  # a different failure
             return None
 
-    tried = 1
     problem = problem_of(inputs)
     if problem is None:
         return None
-    length = inputs.particles // 2
+    kept, problem, tried = shrink(
+        inputs.particles, lambda kept: problem_of_fewer(_only(inputs, kept)), problem, most
+    )
+    return Smallest(_only(inputs, kept), problem, tried)
+
+
+def shrink(
+    items: int, problem_of: Callable[[NDArray[np.intp]], str | None], problem: str, most: int
+) -> tuple[NDArray[np.intp], str, int]:
+    """Return the few of `items` that keep a problem, the problem, and the number of runs.
+
+    problem_of: the problem with these items alone, ascending; None without one. problem: that of
+    all items.
+    """
+    kept, tried, length = np.arange(items), 1, items // 2
     while length:
         first, shrunk = 0, False
-        while first < inputs.particles and tried < most:
-            fewer = _without(inputs, slice(first, first + length))
+        while first < len(kept) and tried < most:
+            fewer = np.delete(kept, slice(first, first + length))
             tried += 1
-            if found := problem_of_fewer(fewer):
-                inputs, problem, shrunk = fewer, found, True
+            if found := problem_of(fewer):
+                kept, problem, shrunk = fewer, found, True
             else:
                 first += length
-        # Repeat passes over single particles until no more can be left out.
+        # Repeat passes over single items until no more can be left out.
         length = length if shrunk and length == 1 and tried < most else length // 2
-    return Smallest(inputs, problem, tried)
+    return kept, problem, tried
 
 
 def smallest_failure_of_a_piece(
@@ -131,11 +144,6 @@ def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[Particl
     in_order = np.argsort(inputs.cell_of, kind="stable")
     begins = np.linspace(0, inputs.particles - particles, pieces).astype(np.int64)
     return [_only(inputs, np.sort(in_order[begin : begin + particles])) for begin in begins]
-
-
-def _without(inputs: ParticleSet, which: slice) -> ParticleSet:
-    """Return the input without the given particles, in every state."""
-    return _only(inputs, np.delete(np.arange(inputs.particles), which))
 
 
 def _only(inputs: ParticleSet, which: NDArray[np.intp]) -> ParticleSet:

@@ -38,7 +38,6 @@ RIVALS = {
     "cuda-compute-sort": ("cuda-cccl", "rivals-cuda13"),
     "search-cuda-compute-sort": ("cuda-cccl", "rivals-cuda13"),
     "nvalchemi-cell-list": ("torch", "rivals-cuda13"),
-    "torch-cluster-radius": ("torch", "rivals-cuda13"),
 }
 
 

@@ -14,23 +14,28 @@ from gpubench.problems.images.contract import Images
 from gpubench.problems.images.inputs import SystemSet
 
 CHECKED = 2**22  # pairs; of more, those of some particles are checked
+EXACT = 1e-12  # part of the cutoff that float64 may be wrong by
 ROUNDING = 1e-5  # part of the cutoff within which pairs may be found or not
 
 
 def pairs_within(inputs: SystemSet, reach: float, rows: Ints) -> tuple[NDArray[Any], ...]:
     """Return i, j, shifts and distances of all pairs (i, j) at most `reach` apart with i in `rows`.
 
-    Particles are wrapped into their cell, and repeated wherever an image is near it. Systems are
+    Particles that are not finite have no neighbours, nor is a vector of zeros along an open axis.
+    The others are wrapped into their cell, and repeated wherever an image is near it. Systems are
     then moved apart along x, so that one tree holds them all.
     """
     system = np.repeat(np.arange(len(inputs.vectors)), np.diff(inputs.offsets))
-    given, vectors = inputs.positions.astype(np.float64), inputs.vectors[system]
-    inverse = np.linalg.inv(inputs.vectors)
+    given, own = inputs.positions.astype(np.float64), completed(inputs.vectors)
+    finite: NDArray[np.bool_] = np.asarray(np.isfinite(given).all(axis=1))
+    inverse, vectors = np.linalg.inv(own), own[system]
+    rows, given = rows[finite[rows]], np.where(finite[:, None], given, 0.0)
     along = np.einsum("pc,pca->pa", given, inverse[system])
     wraps = np.where(inputs.periodic, -np.floor(along), 0.0)
     # In parts of the vectors: how far a ball of this radius extends along each of them.
     margin = 1.001 * reach * np.linalg.norm(inverse, axis=1)
-    moves, source = wraps, np.arange(len(given))
+    source = np.flatnonzero(finite)
+    moves = wraps[source]
     for axis in np.flatnonzero(inputs.periodic):
         place, beyond = along[source, axis] + moves[:, axis], margin[system[source], axis]
         most, pieces = int(np.ceil(margin[:, axis].max(initial=0.0))), []
@@ -51,15 +56,29 @@ def pairs_within(inputs: SystemSet, reach: float, rows: Ints) -> tuple[NDArray[A
     return i[other], j[other], shifts[other], found["v"][other]
 
 
+def completed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return cells in which vectors of zeros are replaced by others, perpendicular to the rest."""
+    cells = vectors.copy()
+    for cell in cells:
+        none = ~cell.any(axis=1)
+        if none.any():
+            cell[none] = np.linalg.svd(cell)[2][3 - none.sum() :]
+    return cells
+
+
 class ImageSearchOracle(Oracle):
-    """Compare sets of (i, j, shift): of all particles or, if there are too many pairs, of some."""
+    """Compare sets of (i, j, shift): of all particles or, if there are too many pairs, of some.
+
+    exact: pairs are decided in float64; those at the cutoff may be listed, but then twice.
+    """
 
     def __init__(self, inputs: SystemSet, exact: bool = False) -> None:
-        self.particles = n = len(inputs.positions)
+        self.particles, self._exact = (n := len(inputs.positions)), exact
         scale = max(np.abs(each).max(initial=0) for each in (inputs.positions, inputs.vectors))
         # The second part is float32's rounding of positions and images.
         tolerance = ROUNDING * inputs.cutoff + 8 * float(np.finfo(np.float32).eps) * scale
-        volumes = np.abs(np.linalg.det(inputs.vectors))
+        tolerance = EXACT * inputs.cutoff if exact else tolerance
+        volumes = np.abs(np.linalg.det(completed(inputs.vectors)))
         each = 4.2 * inputs.cutoff**3 * (np.diff(inputs.offsets) / volumes).max(initial=0)
         chosen = np.random.default_rng(n).permutation(n)[: int(CHECKED / max(each, 1)) + 1]
         self.rows = np.union1d(chosen, [0, n - 1]) if n else chosen
@@ -100,6 +119,13 @@ class ImageSearchOracle(Oracle):
             return f"{self._described(pair)} is missing"
         if (pair := first_absent(found, self._allowed)) is not None:
             return f"{self._described(pair)} should not be listed"
+        if self._exact:
+            ties = np.setdiff1d(found, self._required)
+            i, j, *steps = np.unravel_index(ties, self._sizes)
+            shifts = np.stack(steps, axis=1) + self._low
+            others = self._coded(j, i, -shifts)
+            if (pair := first_absent(others, ties)) is not None:
+                return f"{self._described(pair)} is missing, and listed from the other side"
         return None
 
     def _coded(self, i: Ints, j: Ints, shifts: Ints) -> NDArray[np.int64]:

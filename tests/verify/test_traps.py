@@ -1,0 +1,176 @@
+"""Traps: what comes of libraries that are planted, and that ours survives them."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gpubench import registry
+from gpubench.base.errors import UserError
+from gpubench.cli.app import app
+from gpubench.problems.images import traps as made
+from gpubench.problems.images.oracle import pairs_within
+from gpubench.problems.images.traps import traps
+from gpubench.verify import trapped
+from gpubench.verify.smallest import shrink
+
+# A library that is right except where a word in its form says otherwise.
+PLANTED = """
+import os, time
+import numpy as np
+from gpubench.contracts import Form, HostPairs, NotSupported
+from gpubench.problems.images.oracle import pairs_within
+
+class Planted(HostPairs):
+    name, summary, source = "planted-images", "planted", "tests"
+    package = module = "numpy"
+    call = "import numpy"
+    forms = {w: Form(w) for w in ("right", "blind", "refuses", "aborts", "exits", "sleeps", "trips",
+                                  "lacks", "twice")}
+
+    def one(self, system, points):
+        x = self.inputs
+        if self.form == "lacks":
+            raise NotSupported("it has none")
+        if self.form == "refuses":
+            raise ValueError("no such thing")
+        if self.form == "trips":
+            raise IndexError("list index out of range")
+        if self.form == "sleeps":
+            time.sleep(600)
+        if self.form == "aborts":
+            os.abort()
+        if self.form == "exits":
+            os._exit(3)
+        i, j, shifts, apart = pairs_within(x, x.cutoff, np.arange(len(x.positions)))
+        kept = apart > 0 if self.form == "blind" else np.isfinite(apart)
+        if self.form == "twice":
+            kept = np.repeat(np.arange(len(i)), 2)
+        return i[kept], j[kept], shifts[kept]
+"""
+TRAP = "two coincident"
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    path = tmp_path / "planted.py"
+    path.write_text(PLANTED)
+    return path
+
+
+def test_every_state_is_told_apart(planted, tmp_path):
+    words = ["traps", str(planted), "--only", TRAP, "--limit", "2", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "gpubench", *words, "--device", "opencl"],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    with (tmp_path / "out/traps.csv").open() as file:
+        cells = {row["form"]: row for row in csv.DictReader(file)}
+    assert {form: row["state"] for form, row in cells.items()} == {
+        "right": "right", "blind": "wrong", "refuses": "refused", "aborts": "crashed",
+        "exits": "crashed", "sleeps": "hung", "trips": "crashed", "twice": "wrong",
+    }  # fmt: skip  # one that lacks everything is no column
+    assert cells["refuses"]["said"] == "ValueError: no such thing"
+    assert cells["aborts"]["said"].startswith("SIGABRT")
+    assert cells["exits"]["said"].startswith("status 3")
+    assert "is listed twice" in cells["twice"]["said"]
+    bug = cells["blind"]["bug"].splitlines()
+    assert len(bug) <= 10 and bug[1] == "import numpy as np"
+    names: dict = {}
+    exec("\n".join(bug), names)
+    assert names["positions"].shape == (2, 3) and names["cutoff"] == 1.7
+    assert "neighbour 1 with the shift [0 0 0] is missing" in bug[-2]
+    assert bug[-1].startswith("# right: 2 pairs (i, j, shift), as (0, 1, [0, 0, 0])")
+    assert "BLIND" not in done.stdout and "WRONG" in done.stdout
+    page = (tmp_path / "out/index.html").read_text()
+    assert "numpy" in page and "is listed twice" in page
+    assert "| two coincident | right |" in (tmp_path / "out/report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["no-such"], "no library 'no-such-images'"),
+        (["vesin", "--only", "no such trap"], "no trap has 'no such trap' in its name"),
+        (["nowhere.py"], "there is no "),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_written(words, says, tmp_path):
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["traps", *words, "--out", str(out)])
+    assert isinstance(result.exception, UserError) and says in str(result.exception)
+    assert not out.exists()
+
+
+def test_traps_are_the_same_in_every_process_and_no_distance_is_near_the_cutoff():
+    first = {name: trap.make() for name, trap in traps().items() if trap.limit == made.LIMIT}
+    made.traps.cache_clear()
+    for name, inputs in first.items():
+        again = traps()[name].make()
+        np.testing.assert_array_equal(again.positions, inputs.positions)
+        if "exactly" in name or not inputs.cutoff > 0 or traps()[name].refused:
+            continue
+        rows = np.arange(len(inputs.positions))
+        apart = pairs_within(inputs, 1.0001 * inputs.cutoff, rows)[3]
+        assert not (abs(apart / inputs.cutoff - 1) < 0.00009).any(), name
+    assert 60 <= len(traps()) <= 90
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_shrunk_is_what_is_needed(seed):
+    needed = {*np.random.default_rng(seed).integers(0, 41, 1 + seed % 4).tolist()}
+
+    def lacks(kept):
+        return "wrong" if needed <= {*kept.tolist()} else None
+
+    kept, problem, tried = shrink(41, lacks, "wrong", 1000)
+    assert {*kept.tolist()} == needed and problem == "wrong" and tried <= 1000
+
+
+CALLS = [c for c in registry.algorithms().values() if c.family == "image-search" and c.call]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("cls", CALLS, ids=lambda cls: cls.name)
+def test_the_call_that_a_report_of_a_bug_has_can_be_made(cls):
+    """And finds what the adapter finds, if it says what the pairs are."""
+    imported = cls.call.split()[1]
+    pytest.importorskip(imported.partition(".")[0])
+    inputs = traps()["triclinic" if cls.name != "scipy-images" else "inside the box"].make()
+    names = {"np": np, "positions": inputs.positions.astype(np.float64)}
+    names |= {"cell": inputs.vectors[0], "periodic": inputs.periodic, "cutoff": inputs.cutoff}
+    exec(cls.call, names)
+    if "i" in names:
+        found = sorted(zip(names["i"].tolist(), names["j"].tolist(), strict=True))
+        i, j, *_ = pairs_within(inputs, inputs.cutoff, np.arange(len(inputs.positions)))
+        assert found == sorted(zip(i.tolist(), j.tolist(), strict=True))
+
+
+QUICK = ("exactly the cutoff apart", "slab, third vector of zeros", "NaN", "read-only", "float16")
+
+
+def states(names):
+    return {
+        cell.trap: cell for cell in trapped.run("neighbour-list-images", "numpy", "opencl", names)
+    }
+
+
+def test_ours_survives_some():
+    found = states(QUICK)
+    assert found.keys() == {*QUICK}
+    assert not [cell for cell in found.values() if cell.state in trapped.FAILED]
+    assert found["NaN"].state == found["float16"].state == "refused"
+    assert found["read-only"].state == "right"
+
+
+@pytest.mark.long
+def test_ours_survives_all():
+    found = states([*traps()])
+    assert not [cell for cell in found.values() if cell.state in trapped.FAILED]
