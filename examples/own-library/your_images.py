@@ -1,6 +1,5 @@
 """Your library in cells of any shape, for the traps: `gpubench traps your_images.py`."""
 
-
 from gpubench.contracts import HostPairs
 
 

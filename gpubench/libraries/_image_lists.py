@@ -212,7 +212,9 @@ class HostPairs(HostWork, LibraryPairs):
         HostPairs.begin(self)
 
     def search(self) -> tuple[Any, ...]:
-        found = (self.one(k, own) for k, own in enumerate(self._systems) if self._is_given(len(own)))
+        found = (
+            self.one(k, own) for k, own in enumerate(self._systems) if self._is_given(len(own))
+        )
         return tuple(array for one in found for array in one)
 
     def _is_given(self, particles: Any) -> Any:
