@@ -89,13 +89,13 @@ def main(algorithm: str, form: str, spec: str, limit: str, *names: str) -> None:
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     chosen = [replace(traps()[name], limit=int(limit) or traps()[name].limit) for name in names]
-    _forked(cls, form, spec, chosen[0])  # imports what is slow to import
+    forked(cls, form, spec, chosen[0])  # imports what is slow to import
     for trap in chosen:
-        cell = _forked(cls, form, spec, trap)
+        cell = forked(cls, form, spec, trap)
         print(json.dumps(asdict(cell)), file=out, flush=True)
 
 
-def _forked(cls: Any, form: str, spec: str, trap: Trap) -> Caught:
+def forked(cls: Any, form: str, spec: str, trap: Trap) -> Caught:
     """Run a trap in a fork of this process, and read what it tells before it ends."""
     ours, its = os.pipe()
     with tempfile.TemporaryFile() as errors:

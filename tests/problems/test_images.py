@@ -196,9 +196,11 @@ def of_nvalchemi(form, inputs, search):
     """Return the adapter of a library in which `search` answers, after its count of neighbours."""
     own = object.__new__(NvalchemiImages)
     own._shape, _, own._method = form.partition("-")
-    own.inputs, own.points, own.kind, own.particles = inputs, None, "numpy", len(inputs.positions)
-    own.systems, own.periodic = len(inputs.vectors), inputs.periodic
-    of_numpy = SimpleNamespace(tensor=lambda a, **_: np.asarray(a), float32=None, int32=None)
+    own.inputs, own.points, own.kind = inputs, inputs.positions, "numpy"
+    own.particles, own.systems = len(inputs.positions), len(inputs.vectors)
+    own.periodic = inputs.periodic
+    kinds = {"float64": np.float64, "float32": np.float32, "int32": np.int32}
+    of_numpy = SimpleNamespace(tensor=lambda a, **_: np.asarray(a), **kinds)
     own.torch = SimpleNamespace(torch=of_numpy, device="cpu", on_stream=nullcontext)
     own._library = SimpleNamespace(
         prepare_neighbor_list=lambda *_, **how: how,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from additions import nothing_added
 from typer.testing import CliRunner
 
 from gpubench import registry
@@ -64,19 +66,32 @@ def planted(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_state_is_told_apart(planted, tmp_path):
-    words = ["traps", str(planted), "--only", TRAP, "--limit", "2", "--out", str(tmp_path / "out")]
-    done = subprocess.run(
-        [sys.executable, "-m", "gpubench", *words, "--device", "opencl"],
-        capture_output=True, text=True, cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    with (tmp_path / "out/traps.csv").open() as file:
-        cells = {row["form"]: row for row in csv.DictReader(file)}
-    assert {form: row["state"] for form, row in cells.items()} == {
+# One process for all forms, which `gpubench traps` runs in one each.
+TRIED = """
+import json, sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from gpubench import registry
+from gpubench.problems.images.traps import traps
+from gpubench.verify.trapped import forked
+
+registry.add([Path(sys.argv[1])])
+cls, trap = registry.find_algorithm("planted-images"), traps()[sys.argv[2]]
+for form in cls.forms:
+    tried = replace(trap, limit=1) if form == "sleeps" else trap
+    print(json.dumps(asdict(forked(cls, form, "opencl", tried))))
+"""
+
+
+def test_every_state_is_told_apart(planted):
+    words = [sys.executable, "-c", TRIED, str(planted), TRAP]
+    done = subprocess.run(words, capture_output=True, text=True)
+    cells = {cell["form"]: cell for cell in map(json.loads, done.stdout.splitlines())}
+    assert {form: cell["state"] for form, cell in cells.items()} == {
         "right": "right", "blind": "wrong", "refuses": "refused", "aborts": "crashed",
         "exits": "crashed", "sleeps": "hung", "trips": "crashed", "twice": "wrong",
-    }  # fmt: skip  # one that lacks everything is no column
+        "lacks": "not offered",
+    }, done.stderr  # fmt: skip
     assert cells["refuses"]["said"] == "ValueError: no such thing"
     assert cells["aborts"]["said"].startswith("SIGABRT")
     assert cells["exits"]["said"].startswith("status 3")
@@ -88,10 +103,39 @@ def test_every_state_is_told_apart(planted, tmp_path):
     assert names["positions"].shape == (2, 3) and names["cutoff"] == 1.7
     assert "neighbour 1 with the shift [0 0 0] is missing" in bug[-2]
     assert bug[-1].startswith("# right: 2 pairs (i, j, shift), as (0, 1, [0, 0, 0])")
-    assert "BLIND" not in done.stdout and "WRONG" in done.stdout
-    page = (tmp_path / "out/index.html").read_text()
-    assert "numpy" in page and "is listed twice" in page
+
+
+def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
+    def run(name, form, spec, names, limit):
+        state = {"blind": "wrong", "lacks": "not offered", "refuses": "refused"}.get(form, "right")
+        said = "" if state == "right" else f"{form} so"
+        yield trapped.Caught("numpy 2", form, TRAP, state, said, "import x" * (state == "wrong"))
+
+    monkeypatch.setattr(trapped, "run", run)
+    out = str(tmp_path / "out")
+    words = ["traps", str(planted), "--only", TRAP, "--out", out, "--device", "opencl"]
+    with nothing_added(tmp_path):
+        result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1 and "WRONG" in result.output and "import x" in result.output
+    with (tmp_path / "out/traps.csv").open() as file:
+        cells = {row["form"]: row for row in csv.DictReader(file)}
+    assert cells["blind"]["said"] == "blind so"
+    assert "lacks" not in cells  # one that lacks everything is no column
+    assert "numpy 2" in (tmp_path / "out/index.html").read_text()
     assert "| two coincident | right |" in (tmp_path / "out/report.md").read_text()
+
+
+@pytest.mark.long
+def test_each_way_to_search_has_a_process(planted, tmp_path):
+    words = ["traps", str(planted), "--only", TRAP, "--limit", "20", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "gpubench", *words, "--device", "opencl"],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    with (tmp_path / "out/traps.csv").open() as file:
+        states = [row["state"] for row in csv.DictReader(file)]
+    assert sorted(states) == ["crashed"] * 3 + ["hung", "refused", "right", "wrong", "wrong"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +178,12 @@ def test_what_is_shrunk_is_what_is_needed(seed):
     assert {*kept.tolist()} == needed and problem == "wrong" and tried <= 1000
 
 
-CALLS = [c for c in registry.algorithms().values() if c.family == "image-search" and c.call]
+OURS = "neighbour-list-images"  # whose call docs/use.md shows
+CALLS = [
+    c
+    for n, c in registry.algorithms().items()
+    if c.family == "image-search" and c.call and n != OURS
+]
 
 
 @pytest.mark.filterwarnings("ignore")
