@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
 from gpubench.libraries._image_lists import HostPairs, LibraryPairs
 from gpubench.problems.images.inputs import SystemSet
@@ -58,49 +57,6 @@ class MatscipyNeighboursImages(HostPairs):
     source = "matscipy-neighbours, matscipy_neighbours.neighbour_list"
     package, module = "matscipy-neighbours", "matscipy_neighbours"
     call = MatscipyImages.call.replace("matscipy.neighbours", "matscipy_neighbours")
-
-
-class AseImages(HostPairs):
-    """`ase.neighborlist.primitive_neighbor_list` of i, j and S, on one core."""
-
-    name = "ase-images"
-    summary = "ASE's list of i, j and S, in NumPy; a call for each system"
-    source = "ASE, ase.neighborlist.primitive_neighbor_list"
-    package, module = "ase", "ase.neighborlist"
-    call = """
-from ase.neighborlist import primitive_neighbor_list
-i, j, shifts = primitive_neighbor_list("ijS", periodic, cell, positions, cutoff)
-"""
-
-
-class ScipyImages(HostPairs):
-    """`scipy.spatial.cKDTree` with a `boxsize`; the shift of each pair's nearest image is ours."""
-
-    name = "scipy-images"
-    summary = "SciPy's k-d tree in orthogonal boxes, and the nearest image; a call for each system"
-    source = "SciPy, scipy.spatial.cKDTree"
-    package, module = "scipy", "scipy.spatial"
-    call = """
-from scipy.spatial import cKDTree
-size = np.where(periodic, np.diag(cell), 0)
-pairs = cKDTree(positions, boxsize=size).query_pairs(np.nextafter(cutoff, 0), output_type="ndarray")
-i, j = np.concatenate((pairs, pairs[:, ::-1])).T
-shifts = -np.rint((positions[j] - positions[i]) / np.where(size > 0, size, np.inf))
-"""
-
-    def one(self, system: int, points: Any) -> tuple[Any, Any, Any]:
-        cell, edges = self.inputs.vectors[system], np.diag(self.inputs.vectors[system])
-        if any(self.periodic) and (cell != np.diag(edges)).any():
-            raise NotSupported("its boxes are orthogonal")
-        if (edges[list(self.periodic)] <= 2 * self.inputs.cutoff).any():
-            raise NotSupported("it finds the nearest image alone")
-        return super().one(system, points)
-
-    def count(self) -> Any:
-        from scipy.spatial import cKDTree  # slow to import
-
-        near, x = np.nextafter(self.inputs.cutoff, 0), self.points
-        return cKDTree(x).query_ball_point(x, near, return_length=True, workers=-1) - 1
 
 
 class TorchSimImages(LibraryPairs):

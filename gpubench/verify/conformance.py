@@ -33,8 +33,7 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
     """Run the suite of a family.
 
     make_algorithm: constructs the algorithm with its conformance_parameters; takes the keywords of
-        the input's `made_for`. A case for which it, or the first launch, raises NotSupported is
-        skipped.
+        the input's `made_for`. A case for which it raises NotSupported is skipped.
     The answer is checked after each of two launches. Between them, it is overwritten with values
     that no correct answer holds, so the second launch must recompute all of it.
     """
@@ -56,10 +55,9 @@ def _run(
 ) -> CaseResult:
     try:
         algorithm = make_algorithm(**inputs.made_for)
-        problem = first_launch(algorithm, inputs, oracle)
     except NotSupported as reason:
         return CaseResult(name, "skipped", str(reason))
-    if problem:
+    if problem := first_launch(algorithm, inputs, oracle):
         return CaseResult(name, "wrong", f"after the first launch: {problem}")
     oracle.poison(algorithm)
     algorithm.launch()

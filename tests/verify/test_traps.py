@@ -192,7 +192,7 @@ def test_the_call_that_a_report_of_a_bug_has_can_be_made(cls):
     """And finds what the adapter finds, if it says what the pairs are."""
     imported = cls.call.split()[1]
     pytest.importorskip(imported.partition(".")[0])
-    inputs = traps()["triclinic" if cls.name != "scipy-images" else "inside the box"].make()
+    inputs = traps()["triclinic"].make()
     names = {"np": np, "positions": inputs.positions.astype(np.float64)}
     names |= {"cell": inputs.vectors[0], "periodic": inputs.periodic, "cutoff": inputs.cutoff}
     exec(cls.call, names)
