@@ -863,4 +863,4 @@ def test_every_input_of_every_shipped_study_can_be_made(monkeypatch):
     """Inputs for a GPU too, which no run here plans."""
     monkeypatch.undo()
     groups = [group for name in registry.studies() for group in plan(load_study(name))]
-    assert len({json.dumps(group.recipe.identity, default=str) for group in groups}) > 1000
+    assert len({json.dumps(group.recipe.identity, default=str) for group in groups}) > 500
