@@ -60,7 +60,7 @@ PRODUCTS = {
 ELSEWHERE = {
     ("loop-subdivision", "by-screen-scan-search"), ("loop-subdivision", "by-screen-bitonic"),
     ("adaptive-bitonic", "reorder"), ("hash-grid", "original"),
-    ("bucket-sort-partial", "host-loop"), ("neighbour-list-images", "numpy"),
+    ("bucket-sort-partial", "host-loop"),
     ("lj-csr", "forces"), ("lj-cluster-pairs", "forces"),
     ("bitonic-search", "order"), ("hash-grid", "world-limits"), ("counting-sort", "order"),
     ("counting-sort", "gather"), ("neighbour-query", "count-linked"),
@@ -72,6 +72,8 @@ FORMS = [
     for form, described in cls.forms.items()
     if not described.requires - {"opencl"}
     and (cls.family != "neighbour-search" or (name, form) in SEARCHES)
+    # Calls of libraries; the kernels of ours run in `cells_of_any_shape`, a case below.
+    and cls.family != "image-search"
     and (cls.family != "unbounded-query" or (name, form) == HASH_QUERY)
     and (cls.family != "sparse-product" or (name, form) in PRODUCTS)
     and not issubclass(cls, HostWork)

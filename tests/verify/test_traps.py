@@ -220,6 +220,7 @@ def test_ours_survives_some():
 
 
 @pytest.mark.long
+@pytest.mark.thorough
 def test_ours_survives_all():
     found = states([*traps()])
     assert not [cell for cell in found.values() if cell.state in trapped.FAILED]
