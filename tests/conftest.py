@@ -39,7 +39,7 @@ CUDA = pytest.param("cuda", marks=pytest.mark.cuda)
 # Intel's compiler makes vectors of work items, which takes most of its time. No answer depends on
 # that, so its kernels are compiled for one item at a time, here and in all processes that tests
 # start. `PYOPENCL_BUILD_OPTIONS= pytest`, as `make test-all` does, compiles them as users do.
-# PyOpenCL keeps programs by their options, so nobody is given these.
+# PyOpenCL keeps programs by their options, so no other run is given these.
 SCALAR = "-D__kernel=__kernel/**/__attribute__((intel_vec_len_hint(1)))"
 os.environ.setdefault("PYOPENCL_BUILD_OPTIONS", SCALAR)
 SKIPS: Counter[str] = Counter()  # of this run, by reason
