@@ -13,6 +13,7 @@ from typing import Any
 import needs
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, settings
 
 from gpubench import registry
 from gpubench.base import paths, user_cache
@@ -28,6 +29,9 @@ from gpubench.measure import sampling
 from gpubench.measure.environment import environment
 
 pytest_plugins = ["pytester"]
+# No limit of time: a machine that is busy, or slow, must not fail a test.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 # The pip runtime comes with the extra `cpu`, so it must be there; PoCL is the system's.
 REQUIRED = {"opencl:intel"}

@@ -128,7 +128,7 @@ ratios = st.floats(0.2, 5)
 sides = st.lists(st.floats(0.01, 100), min_size=2, max_size=25)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(sides, sides, ratios)
 def test_swapping_the_sides_inverts_ratio_and_verdict(base, head, factor):
     head = [factor * time for time in head]
@@ -140,7 +140,7 @@ def test_swapping_the_sides_inverts_ratio_and_verdict(base, head, factor):
     assert theirs.ratio_high == pytest.approx(1 / ours.ratio_low)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(sides, st.randoms(use_true_random=False), st.sampled_from([1e-3, 0.5, 2, 1e3]))
 def test_another_unit_of_time_changes_nothing(base, random, factor):
     head = random.sample(base, len(base))
@@ -152,7 +152,7 @@ def test_another_unit_of_time_changes_nothing(base, random, factor):
         assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(sides, st.integers(1, 100), st.integers(1, 5))
 def test_more_cells_and_looks_never_narrow_an_interval(base, cells, looks):
     head = [1.1 * time for time in base[::-1]]

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.base.errors import UserError
@@ -25,7 +25,6 @@ def all_cuts(planes, ranks):
         yield np.array([0, *inner, planes])
 
 
-@settings(deadline=None)
 @given(COUNTS, st.data())
 def test_no_cut_has_a_smaller_largest_slab(counts, data):
     ranks = data.draw(st.integers(1, len(counts)))
@@ -36,7 +35,6 @@ def test_no_cut_has_a_smaller_largest_slab(counts, data):
     assert largest(counts, bounds) == best
 
 
-@settings(deadline=None)
 @given(LONG, st.integers(1, 8))
 def test_a_slab_exceeds_an_equal_share_by_less_than_a_plane(counts, ranks):
     bounds = cut(counts, ranks)
@@ -80,7 +78,6 @@ def test_balance_is_judged_by_what_a_cut_can_reach():
     assert not is_unbalanced(counts, np.array([0, 3, 4]), 0.5)
 
 
-@settings(deadline=None)
 @given(COUNTS, st.data())
 def test_moves_bring_every_row_to_its_new_place(counts, data):
     ranks = data.draw(st.integers(1, len(counts)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.evidence.crossover import FIRST, SECOND, Ratio, Timed, crossings
@@ -20,7 +20,6 @@ def test_the_intervals_of_independent_times_add_up_as_squares_do() -> None:
     assert not Timed(3.0, 2.9, 3.1).over(Timed(1.5, 1.4, 1.6)).is_open
 
 
-@settings(deadline=None)
 @given(
     constants=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)),
     powers=st.tuples(st.floats(0.2, 0.9), st.floats(1.0, 1.5)),

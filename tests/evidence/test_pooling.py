@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from report_pages import record, results
 
@@ -273,7 +273,6 @@ def _plain(found):
     return as_json(found)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=5), st.floats(0.0, 0.9))
 def test_a_pooled_time_lies_within_its_interval_and_that_narrows(times, width):
     made = [record(median=ms, width=width, sweep=str(n)) for n, ms in enumerate(times)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from report_pages import record, results
 
@@ -229,7 +229,6 @@ def test_of_one_size_the_best_single_choice_is_the_rule():
     assert best_rule(single_choices(times), [8, 8]).first == "a"
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -10,7 +10,7 @@ from pathlib import Path
 import compare_results as made
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kinds import flat_fields, of_kind
 
@@ -154,7 +154,6 @@ def test_the_key_needs_the_whole_identity_and_nothing_else():
         record_key(**{k: v for k, v in identity().items() if k != "seed"})
 
 
-@settings(deadline=None)
 @given(st.integers(1, 2**31))
 def test_the_key_depends_on_values_not_on_types_or_order(number):
     first = identity(particles=number, per_cell=float(number), cells=(1, 2, number))

@@ -63,7 +63,7 @@ def one_way(pair):
     return max((i, j, *shift), (j, i, *(-s for s in shift)))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(batches())
 def test_a_batch_finds_what_each_search_does(lanes, case):
     sizes, periodic, cells, positions, cutoff, half = case

@@ -98,7 +98,7 @@ def check_case(case):
     assert np.allclose(distances, np.linalg.norm(way, axis=1), rtol=1e-6, atol=rounding)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cases())
 def test_every_image_is_found(case):
     check_case(case)
@@ -106,7 +106,7 @@ def test_every_image_is_found(case):
 
 @pytest.mark.long
 @pytest.mark.thorough
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(cases())
 def test_every_image_is_found_of_many(case):
     check_case(case)
@@ -128,7 +128,7 @@ def check_libraries(case):
 
 
 @pytest.mark.long
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(cases())
 def test_agrees_with_ase_matscipy_and_vesin(case):
     check_libraries(case)
@@ -136,7 +136,7 @@ def test_agrees_with_ase_matscipy_and_vesin(case):
 
 @pytest.mark.long
 @pytest.mark.thorough
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(cases())
 def test_agrees_with_libraries_on_many(case):
     check_libraries(case)

@@ -59,7 +59,7 @@ def changed(cell, rng, size):
     return cell @ (np.eye(3) + rng.uniform(-size, size, (3, 3)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["orthogonal", "slab", "tilted", "short", "open tilted"]),

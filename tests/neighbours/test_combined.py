@@ -51,7 +51,7 @@ def check_geometry(found, rows, x, cell):
     assert np.allclose(found.distances(), np.linalg.norm(way, axis=1), **close)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(SEEDS, st.sampled_from(["long", "slab", "tilted", "three", "open"]), st.booleans())
 def test_other_points_in_a_long_box_of_the_call(seed, kind, sort):
     """One list, with a box for each call: float64 decides, or images are searched."""
@@ -77,7 +77,7 @@ def test_other_points_in_a_long_box_of_the_call(seed, kind, sort):
         check_geometry(found, q, x, given_as)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(SEEDS, st.sampled_from([1e3, 1e9]), st.sampled_from(["queries", "sum", "max", "table"]))
 def test_what_is_packed_is_selected(seed, far, by):
     """Along open axes, in a box of each call; vectors are of the positions that were given."""
@@ -131,7 +131,7 @@ def test_a_list_is_packed_for_the_box_of_each_call():
     assert len({*map(id, packings[1:4])}) == 3 and packings[3] and packings[4] is None
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(SEEDS, st.sampled_from([0.3, 1.0, 2.5]), st.booleans())
 def test_rows_of_a_sorted_batch_ascend(seed, cutoff, is_open):
     rng = np.random.default_rng(seed)
@@ -154,7 +154,7 @@ def test_rows_of_a_sorted_batch_ascend(seed, cutoff, is_open):
 
 @pytest.mark.parametrize("kind", ["long", "three", "slab", "packed"])
 @pytest.mark.parametrize("size", [1e-4, 0.02])
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(SEEDS)
 def test_a_kept_list_in_a_long_box(kind, size, seed):
     """Also with images, which a box of three cutoffs by many needs, and with what is packed."""

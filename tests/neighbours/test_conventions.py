@@ -63,7 +63,7 @@ def listed(found):
     return [*map(tuple, np.column_stack((found.pairs(), found.shifts)).tolist())]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.9, 1.0, 1.2, 3.0]))
 def test_sorted_rows_ascend_by_neighbour_then_shift(seed, cutoff):
     """In boxes and cells, with one and with hundreds of images."""

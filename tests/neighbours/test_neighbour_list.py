@@ -106,7 +106,7 @@ def check_case(case):
     assert np.allclose(distances, np.linalg.norm(way, axis=1), rtol=1e-6, atol=rounding)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(cases())
 def test_lists_every_pair_and_no_other(case):
     check_case(case)

@@ -98,7 +98,7 @@ def long_cases(draw):
     return NeighbourList(1.0, edges, True, **more), positions, edges
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(long_cases())
 def test_extents_of_a_million_cutoffs(case):
     assert_exact(*case)
@@ -106,7 +106,7 @@ def test_extents_of_a_million_cutoffs(case):
 
 @pytest.mark.long
 @pytest.mark.thorough
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(long_cases())
 def test_extents_of_a_million_cutoffs_of_many(case):
     assert_exact(*case)

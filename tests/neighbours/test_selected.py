@@ -55,7 +55,7 @@ def check_geometry(found, rows, x, cell):
     assert np.array_equal(found.matrix()[0][is_neighbour], j)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from([*CELLS]), st.sampled_from([0, 1, 20]),
     st.sampled_from([0, 1, 30]), st.sampled_from(["float32", "float64"]),
@@ -83,7 +83,7 @@ def test_neighbours_of_other_points(seed, kind, m, n, dtype):
     assert np.array_equal(other.vectors(), found.vectors())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from([*CELLS]), st.sampled_from(["sum", "max", "table"]),
     st.sampled_from([0, 1, 40]), st.sampled_from([0.0, 0.1]), st.booleans(),

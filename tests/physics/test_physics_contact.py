@@ -42,7 +42,7 @@ def forces_by_hand(x, v, y, w):
     return forces, others
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_every_pair_that_touches_is_found_once(seed: int) -> None:
     (x, v), (y, w) = particles(seed, 60), particles(seed + 1, 50)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.base.errors import UserError
@@ -34,7 +34,6 @@ class TestOrderParameter:
         assert flat.shape == (2, 2, 1)
         assert flat[0, 1, 0] == -1
 
-    @settings(deadline=None)
     @given(seeds, st.floats(0.4, 5.0))
     def test_of_one_species_is_one_wherever_there_is_a_particle(
         self, seed: int, spacing: float
@@ -92,7 +91,6 @@ class TestStructureFactor:
             2.25, rel=0.02
         )
 
-    @settings(deadline=None)
     @given(seeds, st.integers(0, 11))
     def test_shifts_and_turns_change_nothing(self, seed: int, shift: int) -> None:
         field = np.random.default_rng(seed).normal(size=(12, 12, 12))
@@ -108,7 +106,6 @@ class TestStructureFactor:
 
 
 class TestDomainSize:
-    @settings(deadline=None)
     @given(seeds, st.floats(0.1, 100.0))
     def test_goes_with_the_size_of_everything(self, seed: int, scale: float) -> None:
         field = np.sign(np.random.default_rng(seed).normal(size=(16, 16, 1)))

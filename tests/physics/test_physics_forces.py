@@ -99,7 +99,7 @@ def test_two_particles_across_a_periodic_face() -> None:
     assert (found[1] == -found[0]).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(boxes, seeds, st.tuples(*[st.floats(-20, 20)] * 3))
 def test_forces_do_not_change_where_all_is_shifted(
     box: Box, seed: int, shift: tuple[float, float, float]
@@ -111,7 +111,7 @@ def test_forces_do_not_change_where_all_is_shifted(
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(boxes, seeds)
 def test_parts_add_up(box: Box, seed: int) -> None:
     p = random_particles(seed, 100, box)
@@ -172,7 +172,7 @@ def test_pairs_come_in_bounded_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(len(part.first) for part in parts) == len(whole[0].first)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(boxes, seeds)
 def test_conservative_forces_are_the_slope_of_the_energy(box: Box, seed: int) -> None:
     p = random_particles(seed, 80, box)
@@ -186,7 +186,7 @@ def test_conservative_forces_are_the_slope_of_the_energy(box: Box, seed: int) ->
     assert energy(1) - energy(-1) == pytest.approx(-2 * np.sum(forces * along), rel=1e-4, abs=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(boxes, seeds)
 def test_the_virial_is_the_slope_of_the_energy_with_the_scale(box: Box, seed: int) -> None:
     p = random_particles(seed, 80, box)

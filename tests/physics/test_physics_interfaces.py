@@ -18,7 +18,7 @@ FLUID = Fluid(repulsion=(25.0, 60.0, 15.0), cutoff=1.3)
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds)
 def test_stress_is_the_slope_of_the_energy_with_a_stretch(seed: int) -> None:
     """Along z, at constant volume; what an interface across z gains is its tension."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
@@ -31,7 +31,6 @@ def particles(interface, count: int = 200_000) -> tuple[np.ndarray, np.ndarray]:
 
 
 class TestMixingLayer:
-    @settings(deadline=None)
     @given(st.floats(5, 16), st.floats(8, 18))
     def test_of_a_linear_profile(self, height: float, middle: float) -> None:
         z = np.arange(0.05, 40, 0.1)
@@ -122,7 +121,6 @@ class TestLinearTheory:
         found = linear_growth_rate(0.5, 2.0, 1.0, kinematic_viscosity=0.75, diffusion=0.1)
         assert found == pytest.approx(1.25 - 0.75 - 0.1)
 
-    @settings(deadline=None)
     @given(atwoods, positive, positive, st.floats(0.01, 2.0))
     def test_the_exact_rate_satisfies_the_equations_of_motion(
         self, atwood: float, gravity: float, k: float, viscosity: float
@@ -134,7 +132,6 @@ class TestLinearTheory:
         )
         assert found == pytest.approx(root, rel=1e-6)
 
-    @settings(deadline=None)
     @given(atwoods, positive, positive, st.floats(0.001, 2.0))
     def test_the_approximation_is_near_the_exact_rate(
         self, atwood: float, gravity: float, k: float, viscosity: float

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
@@ -22,7 +22,6 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 class TestBox:
-    @settings(deadline=None)
     @given(boxes, seeds)
     def test_positions_come_back_to_a_unit(self, box: Box, seed: int) -> None:
         positions = np.random.default_rng(seed).random((50, 3)) * box.size
@@ -32,7 +31,6 @@ class TestBox:
         assert (error > -1e-5).all()
         assert (error < 1 + 1e-5).all()
 
-    @settings(deadline=None)
     @given(boxes, seeds, st.integers(-3, 3))
     def test_whole_periods_change_nothing(self, box: Box, seed: int, periods: int) -> None:
         positions = np.random.default_rng(seed).random((50, 3)) * box.size
@@ -123,7 +121,6 @@ class TestFluid:
         with pytest.raises(UserError, match="must be positive"):
             Fluid(**zero)
 
-    @settings(deadline=None)
     @given(fluids, st.floats(1e-4, 0.1))
     def test_a_force_step_leaves_room_for_32_of_the_strongest_forces(
         self, fluid: Fluid, time_step: float
@@ -139,7 +136,6 @@ class TestFluid:
         )
         assert 2**23 * unit < 32 * strongest <= 2**24 * unit * (1 + 1e-12)
 
-    @settings(deadline=None)
     @given(fluids, st.floats(1e-4, 0.1), st.floats(-1, 1))
     def test_the_rounder_rounds_to_whole_force_steps(
         self, fluid: Fluid, time_step: float, share: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
@@ -44,7 +44,6 @@ def test_philox_takes_arrays() -> None:
     assert [int(word[1, 2]) for word in found] == [int(w) for w in philox4x32(5, 1, 2, 3, 4, 5)]
 
 
-@settings(deadline=None)
 @given(ids, ids, words, words)
 def test_pair_noise_is_symmetric_and_what_float32_holds(
     i: int, j: int, step: int, seed: int
@@ -56,7 +55,6 @@ def test_pair_noise_is_symmetric_and_what_float32_holds(
     assert noise[0] * 2**24 % 2 == 1
 
 
-@settings(deadline=None)
 @given(ids, ids, words, words, st.integers(0, 63))
 def test_every_bit_of_step_and_seed_counts(i: int, j: int, step: int, seed: int, bit: int) -> None:
     # Pairs of the same two particles differ; of 16 other pairs none may be left as it was.

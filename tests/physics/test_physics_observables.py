@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.base.errors import UserError
@@ -52,7 +52,6 @@ class TestTemperature:
         assert temperature(velocities, np.array([0, 0]), self.FLUID, 2).overall == 1
         assert math.isnan(found.species[1])
 
-    @settings(deadline=None)
     @given(seeds)
     def test_wind_is_no_heat(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -135,7 +134,6 @@ class TestFits:
             assert_honest([line.slope for line in lines], 4.0)
             assert_honest([line.intercept for line in lines], 0.0)
 
-    @settings(deadline=None)
     @given(st.floats(-3, 3), st.floats(0.1, 10))
     def test_exponents_and_rates_come_back(self, power: float, scale: float) -> None:
         times = np.linspace(1, 50, 40)

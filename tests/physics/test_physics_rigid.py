@@ -104,14 +104,13 @@ class TestShape:
 
 
 class TestRotation:
-    @settings(deadline=None)
     @given(seeds)
     def test_the_matrix_is_scipys(self, seed: int) -> None:
         quaternion = random_body(seed).orientation
         matrix = rotation_matrix(quaternion)
         assert matrix == pytest.approx(scipy_rotation(quaternion).as_matrix(), abs=1e-12)
 
-    @settings(deadline=None, max_examples=15)
+    @settings(max_examples=15)
     @given(seeds)
     def test_many_small_turns_are_one_large(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -123,7 +122,6 @@ class TestRotation:
         expected = Rotation.from_rotvec(angular_velocity) * scipy_rotation(first)
         assert (expected.inv() * scipy_rotation(quaternion)).magnitude() < 1e-5
 
-    @settings(deadline=None)
     @given(seeds)
     def test_angular_velocity_gives_back_the_momentum(self, seed: int) -> None:
         body = random_body(seed)
@@ -131,7 +129,6 @@ class TestRotation:
         spin = turn.apply(body.inertia * turn.inv().apply(body.angular_velocity))
         assert spin == pytest.approx(body.angular_momentum, abs=1e-12)
 
-    @settings(deadline=None)
     @given(seeds)
     def test_particles_move_as_positions_change(self, seed: int) -> None:
         body = random_body(seed)

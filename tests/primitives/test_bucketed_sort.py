@@ -79,7 +79,7 @@ def test_a_bucket_holds_what_a_block_sorts_and_no_more(device: Device, more: int
     assert sorts.large_buckets() == (more > 0)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     tiles=st.integers(0, 4),
     more=st.sampled_from([-1, 0, 1, 31, 32, 33]),

@@ -144,7 +144,7 @@ class TestRadixSort:
         keys=st.lists(st.integers(0, 2**12 - 1), max_size=300),
         bits=st.integers(12, 31),
     )
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     def test_any_keys(self, device: Device, keys: list[int], bits: int) -> None:
         self.check(device, np.array(keys, np.int32), bits)
 
@@ -164,7 +164,7 @@ def grids(draw: st.DrawFn) -> Grid:
 
 class TestCellIds:
     @given(grid=grids(), seed=st.integers(0, 2**32 - 1))
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     def test_agree_with_numpy_bit_for_bit(self, device: Device, grid: Grid, seed: int) -> None:
         rng = np.random.default_rng(seed)
         low, size = np.asarray(grid.low), np.asarray(grid.size)

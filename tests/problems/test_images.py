@@ -51,7 +51,7 @@ def listed(rows):
 
 
 @given(st.integers(0, 2**32), st.booleans(), st.floats(0.5, 5.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_images_are_those_of_all_shifts(seed, is_slab, cutoff):
     rng = np.random.default_rng(seed)
     cells = np.diag(rng.uniform(1.5, 4, 3)) + np.tril(rng.uniform(-2, 2, (3, 3)), -1)

@@ -23,7 +23,7 @@ SETUPS = [
     Setup("sph-rigid-body", 600),
     Setup("dpd-separation", 200, parameters={"integrator": "leap-frog"}),
 ]
-SEEDED = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+SEEDED = settings(derandomize=True, database=None, max_examples=100)
 
 
 class Forger:

@@ -681,7 +681,7 @@ class TestSampled:
     st.integers(0, 10**6),
     st.data(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @pytest.mark.long
 def test_samples_agree_with_all_pairs(particles, name, distribution, seed, data) -> None:
     """With samples of everything, one oracle says what the other says."""

@@ -66,7 +66,7 @@ def coarsened(device: Device, box: Any, places: Any) -> NDArray[np.uint32]:
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
     periodic=st.tuples(st.booleans(), st.booleans(), st.booleans()),

@@ -111,7 +111,7 @@ def test_forces_sum_to_nothing_at_all(device):
     assert (steps.sum(axis=0) == 0).all()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(shift=st.tuples(*[st.integers(0, 2**32 - 1)] * 3), seed=st.integers(0, 2**32 - 1))
 def test_no_place_in_a_periodic_box_is_special(opencl_device, shift, seed):
     """Forces stay the same to the bit when all is shifted and numbered in another order."""
