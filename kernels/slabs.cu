@@ -84,147 +84,120 @@ __global__ void lay_starts(GLOBAL const int *__restrict__ source, int from,
 /* As `cells_of_part`, for as many rows as the part holds. */
 __global__ void cells_of_held(GLOBAL const uint4 *__restrict__ places,
                               GLOBAL int *__restrict__ cell_of, GLOBAL const Box *__restrict__ box,
-                              GLOBAL const int *__restrict__ part, int low, int high, int rows)
+                              GLOBAL const int *__restrict__ part, int rows)
 {
     unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i < rows)
-        cell_of[i] = cell_in_part(places, box, low, high, part[PART_HELD], i);
+        cell_of[i] =
+            cell_in_part(places, box, part[PART_LOW], part[PART_TOP], part[PART_HELD], i);
 }
 
-/* Gather the sorted particles from row `edge` on, lay the starts of their cells from `base` on, and
-   note the rows of the part and the starts of its planes. May anything rise out of the sorted
-   planes, `rises`, none may be in their uppermost. */
-__global__ void arrange(GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ order,
+/* Gather the sorted particles from row `edge` on, lay the starts of their cells, and note the rows of
+   the part and the starts of its planes. The first `per_side` blocks for each side gather its edge
+   plane, and write it into the neighbour's memory: up to `room` rows, and the starts of the cells
+   from the first row. May anything rise out of the sorted planes, none may be in their uppermost. */
+__global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
+                        GLOBAL const int *__restrict__ order,
                         GLOBAL const uint4 *__restrict__ places,
                         GLOBAL const float4 *__restrict__ velocities,
-                        GLOBAL const Box *__restrict__ box, int planes, int base, int edge,
-                        int room, int sides, int rises, GLOBAL int *__restrict__ part,
-                        GLOBAL int *__restrict__ leaving, GLOBAL int *__restrict__ found,
+                        GLOBAL const Box *__restrict__ box, int edge, int room, int per_side,
+                        GLOBAL int *part, GLOBAL int *__restrict__ found,
                         GLOBAL int *__restrict__ cells, GLOBAL uint4 *__restrict__ sorted_places,
                         GLOBAL float4 *__restrict__ sorted_velocities,
-                        GLOBAL unsigned *__restrict__ coarse)
+                        GLOBAL unsigned *__restrict__ coarse, GLOBAL uint4 *low_rows,
+                        GLOBAL int *low_starts, GLOBAL uint4 *high_rows, GLOBAL int *high_starts)
 {
-    unsigned k = blockIdx.x * BLOCK + threadIdx.x;
-    int plane = (int)(box->cells[0] * box->cells[1]), ends = plane * planes, owned = start[ends];
-    if (k == 0) {
-        int upper = owned - start[ends - plane];
-        int low = HAS_SIDE(0) ? start[plane] : 0, high = HAS_SIDE(1) ? upper : 0;
-        int first = edge + low, last = max(first, edge + owned - high);
-        part[PART_OWNED] = owned;
-        part[PART_BEGIN] = edge;
-        part[PART_INNER] = first;
-        part[PART_MIDDLE] = max(first, ((first + last) / 2) & -32);
-        part[PART_LAST] = last;
-        part[PART_END] = edge + owned;
-        if (low > room || high > room)
-            part[PART_FAULT] |= PART_CROWDED;
-        if (rises && upper > 0)
-            part[PART_FAULT] |= PART_ROSE;
-        leaving[0] = leaving[1] = 0;
+    int plane = (int)(box->cells[0] * box->cells[1]), base = part[PART_LOW] * plane;
+    int ends = part[PART_TOP] * plane - base, owned = start[ends], highest = start[ends - plane];
+    int low = HAS_SIDE(0) ? start[plane] : 0, high = HAS_SIDE(1) ? highest : owned;
+    int last = max(low, high), row = owned;
+    if ((int)blockIdx.x < 2 * per_side) {
+        SIDE_AND_ITEM(side, k)
+        if (HAS_SIDE(side)) {
+            int from = side ? ends - plane : 0, begin = start[from];
+            int count = start[from + plane] - begin;
+            if (k < count)
+                row = begin + k;
+            if (k < min(count, room))
+                (side ? high_rows : low_rows)[k] = places[order[row]];
+            if (k <= plane)
+                (side ? high_starts : low_starts)[k] = min(start[from + k] - begin, min(count, room));
+            if (side && row < last)
+                row = owned; /* a single plane, which the lower side gathers */
+        }
+        if (is_last(&part[PART_SENT + EDGES], 2 * per_side)) {
+            TELL(EDGES)
+        }
+    } else {
+        int k = ((int)blockIdx.x - 2 * per_side) * BLOCK + (int)threadIdx.x;
+        if (k == 0) {
+            int first = edge + low;
+            part[PART_OWNED] = owned;
+            part[PART_BEGIN] = edge;
+            part[PART_INNER] = first;
+            part[PART_MIDDLE] = max(first, ((first + edge + last) / 2) & -32);
+            part[PART_LAST] = edge + last;
+            part[PART_END] = edge + owned;
+            part[PART_UPPER] = edge + high;
+            int fault = low > room || owned - high > room ? PART_CROWDED : 0;
+            if (part[PART_TOP] < part[PART_HIGH] && highest < owned)
+                fault |= PART_ROSE;
+            if (fault)
+                atomicOr(&part[PART_FAULT], fault);
+        }
+        if (k <= ends) {
+            cells[base + k] = start[k] + edge;
+            if (k % plane == 0)
+                found[k / plane] = start[k];
+        }
+        if (k >= low && k < last)
+            row = k;
     }
-    if (k <= ends) {
-        cells[base + (int)k] = start[k] + edge;
-        if (k % plane == 0)
-            found[k / plane] = start[k];
-    }
-    if (k < owned) {
-        int i = order[k];
+    if (row < owned) {
+        int i = order[row];
         uint4 p = places[i];
-        sorted_places[edge + (int)k] = p;
-        sorted_velocities[edge + (int)k] = velocities[i];
-        coarse[edge + (int)k] = coarse_of(box, p);
+        sorted_places[edge + row] = p;
+        sorted_velocities[edge + row] = velocities[i];
+        coarse[edge + row] = coarse_of(box, p);
     }
 }
 
-/* Write the rows of the edge planes into the neighbours' memory, `per_side` blocks for each side; with
-   `first`, also the starts of their cells, from the first row. At most `room` rows. */
-__global__ void send_edges(GLOBAL const uint4 *__restrict__ rows,
-                           GLOBAL const int *__restrict__ start, int plane, int planes, int edge,
-                           int room, int sides, int per_side, int first,
-                           GLOBAL uint4 *__restrict__ low_rows, GLOBAL int *__restrict__ low_starts,
-                           GLOBAL uint4 *__restrict__ high_rows,
-                           GLOBAL int *__restrict__ high_starts)
+/* Append the migrants that neighbours wrote here to the rows of the part, find their cells and those
+   of the empty rows, and end the step. Any number of blocks. */
+__global__ void take_movers(FLAGS, GLOBAL const uint4 *low_places,
+                            GLOBAL const float4 *low_velocities, GLOBAL const int *low_count,
+                            GLOBAL const uint4 *high_places, GLOBAL const float4 *high_velocities,
+                            GLOBAL const int *high_count, GLOBAL const Box *__restrict__ box,
+                            int capacity, GLOBAL int *part, GLOBAL uint4 *places,
+                            GLOBAL float4 *velocities, GLOBAL int *cell_of)
 {
-    SIDE_AND_ITEM(side, k)
-    if (!HAS_SIDE(side))
+    uint64 begin = nanoseconds();
+    int below = 0, above = 0;
+    if (HAS_SIDE(0) && IS_HERE(MOVERS, low_flags))
+        below = low_count[0];
+    if (HAS_SIDE(1) && IS_HERE(MOVERS, high_flags))
+        above = high_count[0];
+    int waited = (int)(nanoseconds() - begin);
+    int owned = part[PART_OWNED], held = owned + below + above, rows = min(held, capacity);
+    int low = part[PART_LOW], top = part[PART_TOP];
+    for (int row = owned + (int)(blockIdx.x * BLOCK + threadIdx.x); row < capacity;
+         row += (int)gridDim.x * BLOCK) {
+        int k = row - owned, side = k >= below;
+        if (row < rows) {
+            k -= side ? below : 0;
+            places[row] = (side ? high_places : low_places)[k];
+            velocities[row] = (side ? high_velocities : low_velocities)[k];
+        }
+        cell_of[row] = cell_in_part(places, box, low, top, rows, row);
+    }
+    if (!is_last(&part[PART_ENDED], (int)gridDim.x))
         return;
-    int from = side ? plane * (planes - 1) : 0;
-    int begin = start[from], count = min(start[from + plane] - begin, room);
-    if (k < count)
-        (side ? high_rows : low_rows)[k] = rows[edge + begin + k];
-    if (first && k <= plane)
-        (side ? high_starts : low_starts)[k] = min(start[from + k] - begin, count);
-}
-
-/* Copy what `send_edges` of the neighbours wrote here to the halo: before the rows of the part, and
-   behind them. With `first`, rows are places, and the cells of the planes from before `low` and from
-   `high` on are laid. */
-__global__ void take_edges(GLOBAL const uint4 *__restrict__ low_rows,
-                           GLOBAL const int *__restrict__ low_starts,
-                           GLOBAL const uint4 *__restrict__ high_rows,
-                           GLOBAL const int *__restrict__ high_starts,
-                           GLOBAL const Box *__restrict__ box, int plane, int low, int high,
-                           int edge, int sides, int per_side, int first, GLOBAL int *__restrict__ part,
-                           GLOBAL int *__restrict__ cells, GLOBAL unsigned *__restrict__ coarse,
-                           GLOBAL uint4 *__restrict__ rows)
-{
-    SIDE_AND_ITEM(side, k)
-    if (!HAS_SIDE(side))
-        return;
-    GLOBAL const int *starts = side ? high_starts : low_starts;
-    int count = min(starts[plane], edge), begin = side ? part[PART_END] : edge - count;
-    if (k == 0 && starts[plane] > edge)
-        part[PART_FAULT] |= PART_CROWDED;
-    if (k < count) {
-        uint4 row = (side ? high_rows : low_rows)[k];
-        rows[begin + k] = row;
-        if (first)
-            coarse[begin + k] = coarse_of(box, row);
-    }
-    /* The end of the lower plane is the start of this rank's cells, which is already set. */
-    if (first && k < plane + side)
-        cells[(side ? high : low - 1) * plane + k] = begin + min(starts[k], count);
-}
-
-/* Tell the neighbours how many migrants were written to them. One block. */
-__global__ void count_movers(GLOBAL const int *__restrict__ leaving, int room, int sides,
-                             GLOBAL int *__restrict__ part, GLOBAL int *__restrict__ low_count,
-                             GLOBAL int *__restrict__ high_count)
-{
-    if (threadIdx.x > 0)
-        return;
-    if (HAS_SIDE(0))
-        low_count[0] = min(leaving[0], room);
-    if (HAS_SIDE(1))
-        high_count[0] = min(leaving[1], room);
-    if (max(leaving[0], leaving[1]) > room)
-        part[PART_FAULT] |= PART_CROWDED;
-}
-
-/* Append the migrants that neighbours wrote here to the rows of the part, and end the step. */
-__global__ void take_movers(GLOBAL const uint4 *__restrict__ low_places,
-                            GLOBAL const float4 *__restrict__ low_velocities,
-                            GLOBAL const int *__restrict__ low_count,
-                            GLOBAL const uint4 *__restrict__ high_places,
-                            GLOBAL const float4 *__restrict__ high_velocities,
-                            GLOBAL const int *__restrict__ high_count,
-                            GLOBAL const int *__restrict__ leaving, int capacity, int sides,
-                            int per_side, GLOBAL int *__restrict__ part,
-                            GLOBAL uint4 *__restrict__ places,
-                            GLOBAL float4 *__restrict__ velocities)
-{
-    SIDE_AND_ITEM(side, k)
-    int below = HAS_SIDE(0) ? low_count[0] : 0, above = HAS_SIDE(1) ? high_count[0] : 0;
-    int owned = part[PART_OWNED], held = owned + below + above;
-    int row = owned + (side ? below : 0) + k;
-    if (k < (side ? above : below) && row < capacity) {
-        places[row] = (side ? high_places : low_places)[k];
-        velocities[row] = (side ? high_velocities : low_velocities)[k];
-    }
-    if (side == 0 && k == 0) {
-        if (held > capacity)
-            part[PART_FAULT] |= PART_FULL;
-        part[PART_HELD] = min(held, capacity);
-        part[PART_STAYED] = held - leaving[0] - leaving[1];
-    }
+    if (held > capacity)
+        part[PART_FAULT] |= PART_FULL;
+    part[PART_HELD] = rows;
+    part[PART_STAYED] = held - part[PART_LEFT] - part[PART_LEFT + 1];
+    part[PART_WAITED + MOVERS] += waited;
+    for (int k = 0; k < PART_ZEROS; ++k)
+        part[PART_LEFT + k] = 0;
+    turn[0] += 1;
 }

@@ -16,103 +16,171 @@
 #pragma pop_macro("__launch_bounds__")
 #include "common/part.h"
 
-/* The rows of this block's side, such that row `first` is the one of the first thread of all. */
-#define EDGE_ROWS                                                                                  \
-    int side = blockIdx.x >= per_side;                                                                 \
-    int first = side ? part[PART_LAST] - per_side * BLOCK : part[PART_BEGIN];                          \
-    int last = part[side ? PART_END : PART_INNER];
+/* The parameters of the halo: see TAKE. */
+#define HALO                                                                                       \
+    GLOBAL const uint4 *low_rows, GLOBAL const int *low_starts, GLOBAL const uint4 *high_rows,     \
+        GLOBAL const int *high_starts, int edge
 
-/* Densities of the rows from part[from] to before part[to]. */
-__global__ void OCCUPANCY(DENSITY_BLOCKS)
-    densities_of(GLOBAL const uint4 *__restrict__ places, GLOBAL const unsigned *__restrict__ coarse,
-                 GLOBAL const float4 *__restrict__ velocities, GLOBAL const int *__restrict__ cells,
-                 GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid,
-                 Clock clock, int particles, GLOBAL const int *__restrict__ part, int from, int to,
-                 GLOBAL float4 *__restrict__ flow, GLOBAL int *__restrict__ noted,
-                 GLOBAL int *__restrict__ notes)
+/* Blocks of a launch by what they do: `takers`, in halves for both sides, and those that compute the
+   edge planes, `per_side` for each from block `edges` on. Others compute inner planes. */
+#define ROLES int skip, int takers, int edges, int per_side
+
+#define ROLE                                                                                       \
+    int block = (int)blockIdx.x + skip, is_edge = block >= edges && block < edges + 2 * per_side;      \
+    int side = is_edge && block >= edges + per_side;
+
+/* The rows of a block of an edge plane. */
+#define EDGE_ROWS                                                                                  \
+    first = FIRST(part[side ? PART_LAST : PART_BEGIN], edges + side * per_side);                       \
+    last = part[side ? PART_END : PART_INNER];
+
+/* For takers and senders, from block `from` on: the side, the first item, and the items of all. */
+#define SIDE_OF_HALF(from)                                                                         \
+    int each = takers / 2, side = block - (from) >= each, stride = each * BLOCK;                       \
+    int k = (block - (from)-side * each) * BLOCK + (int)threadIdx.x;
+
+/* Takers, from block `from` on, copy the rows of an edge plane that a neighbour wrote here to the halo,
+   before the rows of the part or behind them, and return. With `cells`, rows are places, and their
+   cells are laid too. */
+#define TAKE(kind, from, rows, coarse, cells)                                                      \
+    if (block < (from) + takers) {                                                                     \
+        SIDE_OF_HALF(from)                                                                             \
+        if (HAS_SIDE(side) && IS_HERE(kind, side ? high_flags : low_flags))                            \
+            take_edge(side ? high_rows : low_rows, side ? high_starts : low_starts, box, side, edge,   \
+                      k, stride, part, rows, coarse, cells);                                             \
+        count_taker(&part[PART_TAKEN + (kind)]);                                                       \
+        return;                                                                                        \
+    }
+
+/* Blocks of the edge planes that have rows wait for the takers. */
+#define AWAIT_TAKERS(kind)                                                                         \
+    if (first + (int)blockIdx.x * BLOCK < last) {                                                      \
+        int waited = wait_for_takers(&part[PART_TAKEN + (kind)], takers);                              \
+        if (block == edges + (HAS_SIDE(0) ? 0 : per_side) && threadIdx.x == 0)                         \
+            part[PART_WAITED + (kind)] += waited;                                                      \
+    }
+
+/* The row of the first thread of all, of blocks that begin with block `from` and row `row`. */
+#define FIRST(row, from) ((row) + (skip - (from)) * BLOCK)
+
+/* Not inlined: of the registers of `densities`, none is left. */
+#ifdef __CUDACC__
+#define APART __noinline__
+#else
+#define APART inline
+#endif
+__device__ APART void take_edge(GLOBAL const uint4 *rows, GLOBAL const int *starts,
+                                GLOBAL const Box *box, int side, int edge, int first, int stride,
+                                GLOBAL int *part, GLOBAL uint4 *halo, GLOBAL unsigned *coarse,
+                                GLOBAL int *cells)
 {
-    densities(places, coarse, velocities, cells, cells, box, fluid, clock, particles, part[from],
-              part[to], 0, 0x7fffffff, flow, noted, notes);
+    int plane = (int)(box->cells[0] * box->cells[1]);
+    int count = min(starts[plane], edge), begin = side ? part[PART_END] : edge - count;
+    if (first == 0 && starts[plane] > edge)
+        atomicOr(&part[PART_FAULT], PART_CROWDED);
+    for (int k = first; k < count; k += stride) {
+        uint4 row = rows[k];
+        halo[begin + k] = row;
+        if (cells)
+            coarse[begin + k] = coarse_of(box, row);
+    }
+    if (!cells)
+        return;
+    /* The end of the lower plane is the start of this rank's cells, which is already set. */
+    int base = (side ? part[PART_HIGH] : part[PART_LOW] - 1) * plane;
+    for (int k = first; k < plane + side; k += stride)
+        cells[base + k] = begin + min(starts[k], count);
 }
 
-/* Densities of the edge planes. */
+/* Densities of the inner planes, and of the edge planes once their halo is here. */
 __global__ void OCCUPANCY(DENSITY_BLOCKS)
-    densities_of_edges(GLOBAL const uint4 *__restrict__ places,
-                       GLOBAL const unsigned *__restrict__ coarse,
-                       GLOBAL const float4 *__restrict__ velocities,
-                       GLOBAL const int *__restrict__ cells, GLOBAL const Box *__restrict__ box,
-                       GLOBAL const Fluid *__restrict__ fluid, Clock clock, int particles,
-                       GLOBAL const int *__restrict__ part, int per_side,
-                       GLOBAL float4 *__restrict__ flow, GLOBAL int *__restrict__ noted,
-                       GLOBAL int *__restrict__ notes)
+    densities_of(ROLES, FLAGS, HALO, GLOBAL uint4 *places, GLOBAL unsigned *coarse,
+                 GLOBAL const float4 *__restrict__ velocities, GLOBAL int *cells,
+                 GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid,
+                 Clock clock, int particles, GLOBAL int *part, GLOBAL float4 *__restrict__ flow,
+                 GLOBAL int *__restrict__ noted, GLOBAL int *__restrict__ notes)
 {
-    EDGE_ROWS
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        clock[1] = clock[0];
+    ROLE
+    TAKE(EDGES, 0, places, coarse, cells)
+    int first, last;
+    if (is_edge) {
+        EDGE_ROWS
+        AWAIT_TAKERS(EDGES)
+    } else {
+        first = FIRST(part[PART_INNER], takers);
+        last = part[PART_LAST];
+    }
     densities(places, coarse, velocities, cells, cells, box, fluid, clock, particles, first, last,
               0, 0x7fffffff, flow, noted, notes);
 }
 
-/* Accelerations of the rows from part[from] to before part[to]. */
+/* As many blocks as there are takers, and before them, write velocities and densities of the edge
+   planes into the neighbours' memory, up to `room` rows. Then forces on the upper half of the inner
+   planes, on the edge planes once their halo is here, and on the lower half; moves them, and finds
+   their cells. Migrants, which left the planes of the part, go into the neighbours' memory, up to
+   `room` of them. */
 __global__ void OCCUPANCY(FORCE_BLOCKS)
-    forces_of(GLOBAL const uint4 *__restrict__ places, GLOBAL const float4 *__restrict__ flow,
+    forces_of(ROLES, FLAGS, HALO, GLOBAL const uint4 *__restrict__ places, GLOBAL float4 *flow,
               GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ noted,
               GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
-              GLOBAL const Fluid *__restrict__ fluid, int particles,
-              GLOBAL const int *__restrict__ part, int from, int to,
+              GLOBAL const Fluid *__restrict__ fluid, Clock clock, int particles, GLOBAL int *part,
+              int room, GLOBAL float4 *low_flow, GLOBAL float4 *high_flow, GLOBAL uint4 *low_places,
+              GLOBAL float4 *low_velocities, GLOBAL int *low_count, GLOBAL uint4 *high_places,
+              GLOBAL float4 *high_velocities, GLOBAL int *high_count, GLOBAL uint4 *new_places,
+              GLOBAL float4 *new_velocities, GLOBAL int *new_cells, GLOBAL int *fault,
               GLOBAL int4 *__restrict__ result)
 {
-    forces(places, flow, cells, cells, noted, notes, box, fluid, particles, part[from], part[to],
-           result);
-}
-
-/* Accelerations of the edge planes. */
-__global__ void OCCUPANCY(FORCE_BLOCKS)
-    forces_of_edges(GLOBAL const uint4 *__restrict__ places, GLOBAL const float4 *__restrict__ flow,
-                    GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ noted,
-                    GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
-                    GLOBAL const Fluid *__restrict__ fluid, int particles,
-                    GLOBAL const int *__restrict__ part, int per_side,
-                    GLOBAL int4 *__restrict__ result)
-{
-    EDGE_ROWS
-    forces(places, flow, cells, cells, noted, notes, box, fluid, particles, first, last, result);
-}
-
-/* Move the inner planes. */
-__global__ void move_inner(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
-                           GLOBAL const int4 *__restrict__ force, GLOBAL const Box *__restrict__ box,
-                           GLOBAL const Fluid *__restrict__ fluid, Clock clock,
-                           GLOBAL const int *__restrict__ part, GLOBAL uint4 *new_places,
-                           GLOBAL float4 *new_velocities, GLOBAL int *fault)
-{
-    integrate(places, flow, force, 0, 0, box, fluid, clock, part[PART_INNER], part[PART_LAST],
-              part[PART_BEGIN], 0.0f, new_places, new_velocities, 0, fault);
-}
-
-/* Move the edge planes, and write migrants, which left the planes from `low` to before `high`, into
-   the neighbours' memory, up to `room` of them. */
-__global__ void move_edges(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
-                           GLOBAL const int4 *__restrict__ force, GLOBAL const Box *__restrict__ box,
-                           GLOBAL const Fluid *__restrict__ fluid, Clock clock,
-                           GLOBAL const int *__restrict__ part, int per_side, int low, int high,
-                           int room, GLOBAL int *leaving, GLOBAL uint4 *low_places,
-                           GLOBAL float4 *low_velocities, GLOBAL uint4 *high_places,
-                           GLOBAL float4 *high_velocities, GLOBAL uint4 *new_places,
-                           GLOBAL float4 *new_velocities, GLOBAL int *fault)
-{
-    EDGE_ROWS
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        clock[0] = next_step(clock[1]);
+    ROLE
     int shift = part[PART_BEGIN];
-    integrate(places, flow, force, 0, 0, box, fluid, clock, first, last, shift, 0.0f, new_places,
-              new_velocities, 0, fault);
-    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= last)
+    if (block < takers) {
+        SIDE_OF_HALF(0)
+        int begin = side ? part[PART_UPPER] : shift, end = part[side ? PART_END : PART_INNER];
+        for (int rows = HAS_SIDE(side) ? min(end - begin, room) : 0; k < rows; k += stride)
+            (side ? high_flow : low_flow)[k] = flow[begin + k];
+        if (is_last(&part[PART_SENT + FLOW], takers)) {
+            TELL(FLOW)
+        }
         return;
-    uint4 p = new_places[i - shift];
-    int z = cell_at(box, 2, p.z);
-    if (z >= low && z < high)
-        return;
-    int k = atomicAdd(&leaving[z >= high], 1);
-    if (k < room) {
-        (z >= high ? high_places : low_places)[k] = p;
-        (z >= high ? high_velocities : low_velocities)[k] = new_velocities[i - shift];
+    }
+    TAKE(FLOW, takers, (GLOBAL uint4 *)flow, 0, 0)
+    int first, last;
+    if (is_edge) {
+        EDGE_ROWS
+        AWAIT_TAKERS(FLOW)
+    } else {
+        int is_upper = block < edges;
+        first = is_upper ? FIRST(part[PART_MIDDLE], 2 * takers)
+                         : FIRST(part[PART_INNER], edges + 2 * per_side);
+        last = part[is_upper ? PART_LAST : PART_MIDDLE];
+    }
+    forces(places, flow, cells, cells, noted, notes, box, fluid, particles, first, last, 0, clock,
+           new_places - shift, new_velocities - shift, new_cells - shift, fault, result);
+    int i = first + (int)(blockIdx.x * BLOCK + threadIdx.x), row = i - shift;
+    if (i < last) {
+        int plane = (int)(box->cells[0] * box->cells[1]), low = part[PART_LOW] * plane;
+        int ends = part[PART_TOP] * plane - low, cell = new_cells[row] - low;
+        int is_above = cell >= part[PART_HIGH] * plane - low;
+        new_cells[row] = cell >= 0 && cell < ends ? cell : ends + row % plane;
+        if (cell < 0 || is_above) {
+            int k = atomicAdd(&part[PART_LEFT + is_above], 1);
+            if (k < room) {
+                (is_above ? high_places : low_places)[k] = new_places[row];
+                (is_above ? high_velocities : low_velocities)[k] = new_velocities[row];
+            }
+        }
+    }
+    if (is_edge && is_last(&part[PART_SENT + MOVERS], 2 * per_side)) {
+        int below = atomicAdd(&part[PART_LEFT], 0), above = atomicAdd(&part[PART_LEFT + 1], 0);
+        if (max(below, above) > room)
+            atomicOr(&part[PART_FAULT], PART_CROWDED);
+        if (HAS_SIDE(0))
+            low_count[0] = min(below, room);
+        if (HAS_SIDE(1))
+            high_count[0] = min(above, room);
+        TELL(MOVERS)
     }
 }

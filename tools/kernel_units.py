@@ -20,7 +20,7 @@ from gpubench.core.algorithm import Algorithm
 from gpubench.core.host_work import HostWork
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
-from gpubench.distributed.mailboxes import FLAG_KERNELS, Mailboxes
+from gpubench.distributed.mailboxes import Mailboxes
 from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
@@ -223,8 +223,6 @@ class LoneTeam:
 def make_shared_workloads(device: Recorder) -> None:
     """Make distributed workloads, and the kernels that draw."""
     device.team = LoneTeam(device)
-    for name in FLAG_KERNELS:
-        device.kernel("flags.cu", name)
     for workload, decomposition, (name, form) in itertools.product(
         (w for w in registry.workloads().values() if issubclass(w, tuple(PHYSICS))),
         DECOMPOSITIONS,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,42 +14,43 @@ from gpubench.decomposed import room
 from gpubench.decomposed.shared import Phase
 from gpubench.decomposed.slab_ranks import Slabs
 from gpubench.decomposed.sph_ranks import SPHPlanes
-from gpubench.devices.base import Graph
+from gpubench.devices.base import Graph, Kernel
 from gpubench.distributed.mailboxes import SIDES, Boxes, Mailboxes
-from gpubench.distributed.slabs import is_unbalanced
+from gpubench.distributed.slabs import excess
 from gpubench.distributed.team import together
 from gpubench.problems.cells.contract import CellList, SortedCells
 from gpubench.workloads.cell_workload import BLOCK
 
 # As in kernels/common/part.h.
-HELD, STAYED, OWNED, FAULT, BEGIN, INNER, MIDDLE, LAST, END, WORDS = range(10)
+(
+    HELD, STAYED, OWNED, FAULT, LOW, TOP, HIGH, BEGIN, INNER, MIDDLE, LAST, END, UPPER, LEFT, _,
+    TAKEN, _, SENT, _, _, ENDED, WAITED, _, _, WORDS,
+) = range(25)  # fmt: skip
 LATE = 8
-STEPS_PER_GRAPH = 4
-BOX_GROWTH = 1.25  # new boxes, and a new graph, once they should be that much larger
+NEARLY_FULL = 1 << 16  # not a fault: a rank will soon need more rows
+FULL_SHARE = 0.99  # of the capacity
+STEPS_PER_GRAPH = 8
+BOX_GROWTH = 1.25  # new boxes, and new graphs, once they should be that much larger
+TAKERS = 32  # blocks that copy a halo, at most; even
+ENDERS = 128  # blocks that end a step, at most
 # The arrays of each kind of message, in the order of a step.
 KINDS = {
     "places": ("places", "starts"),
     "flow": ("flow",),
     "movers": ("moved places", "moved velocities", "moved"),
 }
-ROW_KERNELS = (
-    "cells_of_held", "arrange", "send_edges", "take_edges", "count_movers", "take_movers",
-)  # fmt: skip
-SPH_KERNELS = (
-    "densities_of", "densities_of_edges", "forces_of", "forces_of_edges", "move_inner",
-    "move_edges",
-)  # fmt: skip
 
 
 class DirectSlabs(Slabs, SPHPlanes):
     """Slabs whose steps are queued with numbers of rows that only the device knows.
 
     Kernels are launched for as many rows as there is room, and read on the device how many there
-    are. Edges, cell starts and migrants are written into the neighbours' boxes.
+    are, and of which planes. They write edges, cell starts and migrants into the neighbours' boxes,
+    and blocks of them wait for what neighbours write (kernels/common/part.h).
 
     A *block* is the steps between two looks of the host, at most BALANCE_EVERY. Arrays are copied
     when it begins; if a rank ran out of room in it, all do its steps again as `Slabs` does, which
-    allocates more. Where planes must be reassigned, `Slabs` does the next step too.
+    allocates more. Where planes must be reassigned, `Slabs` does the next step too; graphs remain.
 
     block: steps queued since the host looked; while it is positive, `held`, `owned`, `counts` and
     `computed_rows` are those of its begin. redone: steps that were done again.
@@ -56,13 +59,17 @@ class DirectSlabs(Slabs, SPHPlanes):
     block = redone = 0
     _box_rows = 0  # the same in all ranks
     _planes_before: NDArray[np.int64] = np.zeros(0, np.int64)  # particles per plane, all ranks
+    _steps_before = 0  # of the block that ended with these
+    _lost = 0  # since the last cut: steps times particles above the best cut's largest slab
     _is_due = False  # whether planes must be reassigned
+    _is_told = False  # whether the device knows the rows and planes, and their cells
     _is_warm = False  # whether a step has been launched, so that the next may be recorded
-    _steps: Graph | None = None
+    _sorts = 0, 0  # rows and planes that the sort has room for
     _boxes: Boxes | None = None
 
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
         super()._keep_in(algorithm, form, parameters)
+        self._graphs: dict[int, Graph] = {}  # by their number of steps
         self._part = self.device.empty(WORDS, "int32")
         self._noted_part = self.device.host_buffer(4 * WORDS)
         self._saved_fault = self.device.empty(4, "int32")
@@ -74,20 +81,38 @@ class DirectSlabs(Slabs, SPHPlanes):
         super()._prepare_kernels()
         kernel = self.device.kernel
         constants = {**self.constants, "COLUMNS": len(self.columns)}
+        self._cells_of_held, self._arrange_rows, self._take_movers = (
+            kernel("slabs.cu", name, **constants)
+            for name in ("cells_of_held", "arrange", "take_movers")
+        )
         of_sph = {
-            **self.constants, "MOVES": 0, "NEAR": self.noted_room,
+            **self.constants, "MOVES": 1, "NEAR": self.noted_room,
             "SYMPLECTIC": int(self.parameters["integrator"] == "symplectic"),
         }  # fmt: skip
-        self._on_rows = {name: kernel("slabs.cu", name, **constants) for name in ROW_KERNELS} | {
-            name: kernel("sph_slabs.cu", name, **of_sph) for name in SPH_KERNELS
-        }
+        self._densities_in, self._forces_in = (
+            kernel("sph_slabs.cu", name, **of_sph) for name in ("densities_of", "forces_of")
+        )
 
     def _make_sorter(self) -> None:
-        self._steps, self._is_warm = None, False
-        super()._make_sorter()
+        """Make the sort, with room for more planes, unless it has room for these."""
+        low, high = self._sorted_planes
+        rows, planes = self._sorts
+        self._is_told = False
+        if rows != self.capacity or planes < high - low:
+            self._forget_graphs()
+            self._sorts = self.capacity, high - low + room.SPARE_PLANES
+            self._sort_into(self._sorts[1])
+
+    def _forget_graphs(self) -> None:
+        self._is_warm = False
+        self._graphs.clear()
+
+    def _allocate_rows(self, particles: int) -> None:
+        self._sorts = 0, 0
+        super()._allocate_rows(particles)
 
     def _allocate_computed(self) -> list[Any]:
-        self._steps, self._is_warm = None, False
+        self._forget_graphs()
         rows = room.aligned(self.capacity), 4
         self._saved = [self.device.empty(rows, "float32") for _ in self._kept]
         return [*super()._allocate_computed(), *self._saved]
@@ -147,56 +172,70 @@ class DirectSlabs(Slabs, SPHPlanes):
         super().paint()
 
     def _take(self, state: Mapping[str, NDArray[Any]]) -> None:
-        self.block = 0
+        self.block, self._lost, self._is_due, self._is_told = 0, 0, False, False
+        self._planes_before = np.zeros(0, np.int64)
         super()._take(state)
 
     # Blocks of steps.
 
     def _do(self, steps: int, replays: bool) -> None:
         while steps > 0:
-            if self.bodies or (self._is_due and self.step % room.BALANCE_EVERY == 0):
-                self._look()
+            if self.bodies or (self._is_due and self.block == 0):
                 self._do_with_hosts(1)
                 steps -= 1
                 continue
             self._begin()
-            now = min(steps, room.BALANCE_EVERY - self.step % room.BALANCE_EVERY)
+            now = min(steps, room.BALANCE_EVERY - self.block)
             self._queue(now, replays)
             steps -= now
 
     def _do_with_hosts(self, steps: int) -> None:
         """Do steps as `Slabs` does."""
-        self._is_due, self._planes_before = False, np.zeros(0, np.int64)
+        self._is_told, self._planes_before = False, np.zeros(0, np.int64)
         for _ in range(steps):
             for _, launch in super()._own_phases():
                 launch()
+
+    def _balance(self) -> None:
+        if self.bodies:
+            super()._balance()
+        elif self._is_due:
+            self._is_due, self._lost = False, 0
+            self._cut_again(0)
 
     def _queue(self, steps: int, replays: bool) -> None:
         form = self.algorithm.forms[self.algorithm.form]
         replays = replays and "graphs" in self.device.features and form.capturable
         while steps > 0:
-            if replays and self._is_warm and steps >= STEPS_PER_GRAPH:
-                if self._steps is None:
-                    self._steps = self.device.capture(lambda: self._queue_steps(STEPS_PER_GRAPH))
-                self._steps.launch()
-                now = STEPS_PER_GRAPH
+            now = STEPS_PER_GRAPH if replays and steps >= STEPS_PER_GRAPH else 1
+            if replays and self._is_warm:
+                if now not in self._graphs:
+                    self._graphs[now] = self.device.capture(partial(self._queue_steps, now))
+                self._graphs[now].launch()
             else:
-                self._queue_steps(1)
                 now = 1
+                self._queue_steps(now)
             steps -= now
             self._count(now)
 
     def _queue_steps(self, steps: int) -> None:
         for _ in range(steps):
-            for _, launch in self._own_phases():
-                launch()
+            if self._mailboxes.by_hosts:
+                for _, launch in self._own_phases():
+                    launch()
+                continue
+            self._sort()
+            self._arrange()
+            self._densities(0, 3)
+            self._forces(0, 5)
+            self._end_step()
 
     def _count(self, steps: int) -> None:
         """Note that steps have been queued, and end the block if it is time to."""
         self.step += steps
         self.block += steps
         self._is_warm = True
-        if self.step % room.BALANCE_EVERY == 0:
+        if self.block == room.BALANCE_EVERY:
             self._look()
 
     def _begin(self) -> None:
@@ -215,9 +254,14 @@ class DirectSlabs(Slabs, SPHPlanes):
             self._make_sorter()
         if self.rows < room.aligned(self.capacity) + 2 * self.edge:
             self._allocate_sorted()
-        part = np.zeros(WORDS, np.int32)
-        part[[HELD, STAYED]] = self.held, self.owned
-        self.device.write(self._part, part)
+        if not self._is_told:
+            part = np.zeros(WORDS, np.int32)
+            part[[HELD, STAYED, LOW, TOP, HIGH]] = self.held, self.owned, low, self.top, high
+            self.device.write(self._part, part)
+            self._cells_of_held(
+                self.device.blocks(self.capacity, BLOCK), BLOCK, self.places, self._cell_of_part,
+                self.packed_box, self._part, self.capacity,
+            )  # fmt: skip
         for array, copy in zip(self._kept, self._saved, strict=True):
             self.device.copy(array[: self.held], copy[: self.held])
         self.device.copy(self.fault, self._saved_fault)
@@ -229,28 +273,37 @@ class DirectSlabs(Slabs, SPHPlanes):
         steps, self.block = self.block, 0
         # Of the block before, while the device does this one: `Slabs` counts again if need be.
         if len(self._planes_before) > 0:
-            self._is_due = is_unbalanced(self._planes_before, self.bounds, room.IMBALANCE)
-        low, high = self.planes
-        ends = self.top - low + 1
+            self._lost += self._steps_before * excess(self._planes_before, self.bounds)
+        ends = self.top - self.planes[0] + 1
         found = self._found[: 4 * ends]
         self.device.read_rows(self._found_starts, 0, found)
         self.device.read_rows(self._part, 0, self._noted_part)()
         part = self._noted_part.view(np.int32)
         counts = np.diff(found.view(np.int32)).astype(np.int64)
-        mine = np.zeros(high - low, np.int64)
-        mine[: len(counts)] = counts
-        told = self._comm.allgather((int(part[FAULT]), mine))
-        faults = np.bitwise_or.reduce([fault for fault, _ in told])
+        nearly = NEARLY_FULL * int(part[HELD] > FULL_SHARE * self.capacity)
+        faults, planes = self._told(int(part[FAULT]) | nearly, counts)
         if faults & LATE:
             raise RuntimeError(f"rank {self.rank} of a step waited in vain for another rank's")
-        if faults:
+        if faults & ~NEARLY_FULL:
             self._do_again(steps)
             return
-        self.counts = counts
+        self._is_due = self._lost >= room.WORTH_A_CUT or (
+            faults == NEARLY_FULL and excess(planes, self.bounds) > 0
+        )
+        self.counts, self._is_told = counts, True
         self.held, self.owned, self.computed_rows = (int(part[w]) for w in (HELD, STAYED, OWNED))
-        planes = np.concatenate([each for _, each in told])
         self._widest = max(self._widest, int(planes.max()))
-        self._planes_before = planes
+        self._planes_before, self._steps_before = planes, steps
+
+    def _told(self, faults: int, counts: NDArray[np.int64]) -> tuple[int, NDArray[np.int64]]:
+        """Return the faults of all ranks, and the particles of all planes."""
+        from mpi4py import MPI
+
+        words = np.zeros(self.grid.cells[2] + 1, np.int64)
+        words[-1] = faults
+        words[self.planes[0] :][: len(counts)] = counts
+        self._comm.Allreduce(MPI.IN_PLACE, words, op=MPI.BOR)
+        return int(words[-1]), words[:-1]
 
     def _do_again(self, steps: int) -> None:
         self.redone += steps
@@ -259,6 +312,7 @@ class DirectSlabs(Slabs, SPHPlanes):
         for array, copy in zip(self._kept, self._saved, strict=True):
             self.device.copy(copy[: self.held], array[: self.held])
         self.device.copy(self._saved_fault, self.fault)
+        self._is_due = True  # a cut may make room
         self._do_with_hosts(steps)
 
     # A step.
@@ -276,135 +330,104 @@ class DirectSlabs(Slabs, SPHPlanes):
         }  # fmt: skip
 
     def _own_phases(self) -> list[Phase]:
+        """Return a step in pieces, which are timed, and where hosts carry messages are the step."""
         if self.bodies:
             return super()._own_phases()
         return [
-            ("cell ids", self._find_held_cells),
-            ("sort", self._arrange),
-            ("exchange halo", lambda: self._exchange_edges("places", self.current[0])),
-            ("density", lambda: self._densities_within(INNER, LAST)),
-            ("exchange halo", self.device.join),
-            ("density", self._edge_densities),
-            ("exchange halo", lambda: self._exchange_edges("flow", self.flow)),
-            ("force", lambda: self._forces_within(MIDDLE, LAST)),
-            ("exchange halo", self.device.join),
-            ("force", self._edge_forces_within),
-            ("integrate", self._move_edges),
-            ("exchange particles", self._exchange_movers),
-            ("force", lambda: self._forces_within(INNER, MIDDLE)),
-            ("integrate", self._move_inner),
-            ("exchange particles", self.device.join),
+            ("sort", self._sort),
+            ("sort", lambda: self._sending("places", self._arrange)),
+            ("density", lambda: self._densities(1, 2)),
+            ("exchange halo", lambda: self._awaiting("places", self._densities, 0, 1)),
+            ("density", lambda: self._densities(2, 3)),
+            ("exchange halo", lambda: self._sending("flow", self._forces, 0, 1)),
+            ("force", lambda: self._forces(2, 3)),
+            ("exchange halo", lambda: self._awaiting("flow", self._forces, 1, 2)),
+            ("force", lambda: self._sending("movers", self._forces, 3, 4)),
+            ("force", lambda: self._forces(4, 5)),
+            ("exchange particles", lambda: self._awaiting("movers", self._end_step)),
         ]
+
+    def _sending(self, kind: str, launch: Callable[..., None], *which: int) -> None:
+        assert self._boxes is not None
+        launch(*which)
+        self._mailboxes.post(self._boxes, kind)
+
+    def _awaiting(self, kind: str, launch: Callable[..., None], *which: int) -> None:
+        assert self._boxes is not None
+        self._mailboxes.wait(self._boxes, kind)
+        launch(*which)
 
     @property
     def _per_side(self) -> int:
         """Blocks of a launch over rows and cells of one edge plane."""
         return self.device.blocks(max(self._box_rows, self._plane_cells + 1), BLOCK)
 
+    @property
+    def _takers(self) -> int:
+        return min(TAKERS, 2 * self._per_side)
+
     def _both(self, which: str, *names: str) -> list[Any]:
         """Return arrays of the boxes on both sides; which: mine or theirs."""
         boxes = getattr(self._boxes, which)
         return [boxes[side][name] for side in SIDES for name in names]
 
-    def _find_held_cells(self) -> None:
-        self._on_rows["cells_of_held"](
-            self.device.blocks(self.capacity, BLOCK), BLOCK, self.places, self._cell_of_part,
-            self.packed_box, self._part, *self._sorted_planes, self.capacity,
-        )  # fmt: skip
+    def _flags(self) -> list[Any]:
+        assert self._boxes is not None
+        return self._mailboxes.flags(self._boxes)
+
+    def _sort(self) -> None:
+        self.algorithm.build(self._cell_of_part, self.places)
 
     def _arrange(self) -> None:
-        self.algorithm.build(self._cell_of_part, self.places)
-        answer = self.algorithm.answer
+        answer, per_side = self.algorithm.answer, self._per_side
         assert isinstance(answer, SortedCells)
-        low, high = self.planes
-        planes = self.top - low
-        items = max(self.capacity, planes * self._plane_cells + 1)
-        self._on_rows["arrange"](
-            self.device.blocks(items, BLOCK), BLOCK, answer.start, answer.order, self.places,
-            self.state_columns[0], self.packed_box, planes, low * self._plane_cells, self.edge,
-            min(self._box_rows, self.edge), self._mailboxes.sides, int(self.top < high), self._part,
-            self._leaving, self._found_starts, self.cells, *self.current, self.coarse,
+        items = max(self.capacity, self._sorts[1] * self._plane_cells + 1)
+        self._arrange_rows(
+            2 * per_side + self.device.blocks(items, BLOCK), BLOCK, *self._flags(), answer.start,
+            answer.order, self.places, self.state_columns[0], self.packed_box, self.edge,
+            min(self._box_rows, self.edge), per_side, self._part, self._found_starts, self.cells,
+            *self.current, self.coarse, *self._both("theirs", "places", "starts"),
         )  # fmt: skip
 
-    def _exchange_edges(self, kind: str, rows: Any) -> None:
-        """Queue sending the edges and taking the halo, beside the inner planes, which need none."""
-        assert self._boxes is not None
-        per_side, is_first = self._per_side, int(kind == "places")
-        sides, plane = self._mailboxes.sides, self._plane_cells
-        with self.device.beside():
-            self._on_rows["send_edges"](
-                len(SIDES) * per_side, BLOCK, rows, self._start, plane, self.top - self.planes[0],
-                self.edge, self._box_rows, sides, per_side, is_first,
-                *self._both("theirs", kind, "starts"),
-            )  # fmt: skip
-            self._mailboxes.post(self._boxes, kind)
-            self._mailboxes.wait(self._boxes, kind, self._part)
-            self._on_rows["take_edges"](
-                len(SIDES) * per_side, BLOCK, *self._both("mine", kind, "starts"), self.packed_box,
-                plane, *self.planes, self.edge, sides, per_side, is_first, self._part, self.cells,
-                self.coarse, rows,
-            )  # fmt: skip
-
-    def _exchange_movers(self) -> None:
-        """Queue announcing the migrants that were written, and taking those that come."""
-        assert self._boxes is not None
-        per_side, sides = self.device.blocks(self._box_rows, BLOCK), self._mailboxes.sides
-        with self.device.beside():
-            self._on_rows["count_movers"](
-                1, BLOCK, self._leaving, self._box_rows, sides, self._part,
-                *self._both("theirs", "moved"),
-            )  # fmt: skip
-            self._mailboxes.post(self._boxes, "movers")
-            self._mailboxes.wait(self._boxes, "movers", self._part)
-            self._on_rows["take_movers"](
-                len(SIDES) * per_side, BLOCK,
-                *self._both("mine", "moved places", "moved velocities", "moved"), self._leaving,
-                self.capacity, sides, per_side, self._part, self.places, self.state_columns[0],
-            )  # fmt: skip
-
-    def _densities_within(self, begin: int, end: int) -> None:
-        self._on_rows["densities_of"](
-            self.device.blocks(self.capacity, BLOCK), BLOCK, self.current[0], self.coarse,
-            self.current[1], self.cells, self.packed_box, self.kernels.fluid, self.clock, self.rows,
-            self._part, begin, end, self.flow, self.noted, self.notes,
+    def _densities(self, first: int, last: int) -> None:
+        """Queue some of the pieces: taking the halo, the inner planes, and the edges."""
+        inner, edges = self.device.blocks(self.capacity, BLOCK), 2 * self._per_side
+        self._launch(
+            self._densities_in, (self._takers, inner, edges), first, last, 2, "places",
+            self.current[0], self.coarse, self.current[1], self.cells, self.packed_box,
+            self.kernels.fluid, self.clock, self.rows, self._part, self.flow, self.noted,
+            self.notes,
         )  # fmt: skip
 
-    def _edge_densities(self) -> None:
-        per_side = self._per_side
-        self._on_rows["densities_of_edges"](
-            len(SIDES) * per_side, BLOCK, self.current[0], self.coarse, self.current[1], self.cells,
-            self.packed_box, self.kernels.fluid, self.clock, self.rows, self._part, per_side,
-            self.flow, self.noted, self.notes,
+    def _forces(self, first: int, last: int) -> None:
+        """Queue some pieces: sending, taking the halo, half the inner planes, edges, the rest."""
+        half = self.device.blocks(self.capacity // 2 + BLOCK, BLOCK)
+        pieces = self._takers, self._takers, half, 2 * self._per_side, half
+        self._launch(
+            self._forces_in, pieces, first, last, 3, "flow", self.current[0], self.flow, self.cells,
+            self.noted, self.notes, self.packed_box, self.kernels.fluid, self.clock, self.rows,
+            self._part, self._box_rows, *self._both("theirs", "flow"),
+            *self._both("theirs", *KINDS["movers"]), self.places, self.state_columns[0],
+            self._cell_of_part, self.fault, self.force,
         )  # fmt: skip
 
-    def _forces_within(self, begin: int, end: int) -> None:
-        """Queue the forces on half of the inner planes."""
-        self._on_rows["forces_of"](
-            self.device.blocks(self.capacity // 2 + BLOCK, BLOCK), BLOCK, self.current[0],
-            self.flow, self.cells, self.noted, self.notes, self.packed_box, self.kernels.fluid,
-            self.rows, self._part, begin, end, self.force,
+    def _launch(
+        self, kernel: Kernel, pieces: Sequence[int], first: int, last: int, edges: int, kind: str,
+        *arguments: Any,
+    ) -> None:  # fmt: skip
+        """Queue the pieces from `first` to before `last` of a launch, which have so many blocks."""
+        begin = [0, *itertools.accumulate(pieces)]
+        low, low_starts, high, high_starts = self._both("mine", kind, "starts")
+        kernel(
+            begin[last] - begin[first], BLOCK, begin[first], pieces[0], begin[edges],
+            self._per_side, *self._flags(), low, low_starts, high, high_starts, self.edge,
+            *arguments,
         )  # fmt: skip
 
-    def _edge_forces_within(self) -> None:
-        per_side = self._per_side
-        self._on_rows["forces_of_edges"](
-            len(SIDES) * per_side, BLOCK, self.current[0], self.flow, self.cells, self.noted,
-            self.notes, self.packed_box, self.kernels.fluid, self.rows, self._part, per_side,
-            self.force,
-        )  # fmt: skip
-
-    def _move_edges(self) -> None:
-        per_side = self._per_side
-        self._on_rows["move_edges"](
-            len(SIDES) * per_side, BLOCK, self.current[0], self.flow, self.force, self.packed_box,
-            self.kernels.fluid, self.clock, self._part, per_side, *self.planes, self._box_rows,
-            self._leaving, *self._both("theirs", "moved places", "moved velocities"), self.places,
-            self.state_columns[0], self.fault,
-        )  # fmt: skip
-
-    def _move_inner(self) -> None:
-        self._on_rows["move_inner"](
-            self.device.blocks(self.capacity, BLOCK), BLOCK, self.current[0], self.flow, self.force,
-            self.packed_box, self.kernels.fluid, self.clock, self._part, self.places,
-            self.state_columns[0], self.fault,
+    def _end_step(self) -> None:
+        """Queue taking the migrants that come."""
+        self._take_movers(
+            min(ENDERS, self.device.blocks(self.capacity, BLOCK)), BLOCK, *self._flags(),
+            *self._both("mine", *KINDS["movers"]), self.packed_box, self.capacity, self._part,
+            self.places, self.state_columns[0], self._cell_of_part,
         )  # fmt: skip

@@ -172,11 +172,15 @@ class Planes(PlaneRows):
         self._make_sorter()
 
     def _make_sorter(self) -> None:
-        """Make the sort into cells, with an additional plane for empty rows."""
+        """Make the sort into cells."""
+        low, high = self._sorted_planes
+        self._sort_into(high - low)
+
+    def _sort_into(self, planes: int) -> None:
+        """Make a sort into so many planes of cells, and an additional one for empty rows."""
         cls, form, parameters = self._sorter
         nx, ny, _ = self.grid.cells
-        low, high = self._sorted_planes
-        cells = nx, ny, high - low + 1
+        cells = nx, ny, planes + 1
         grid = Grid(cells, self.grid.low, self.grid.size, self.grid.periodic)
         self.algorithm = cls(self.device, self.capacity, grid, form, parameters)
 

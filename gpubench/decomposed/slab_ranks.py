@@ -116,14 +116,17 @@ class Slabs(Planes):
 
     def _balance(self) -> None:
         """Every BALANCE_EVERY steps, cut and sort again if loads have become unequal."""
-        if self.step % room.BALANCE_EVERY != 0:
-            return
+        if self.step % room.BALANCE_EVERY == 0:
+            self._cut_again(room.IMBALANCE)
+
+    def _cut_again(self, tolerance: float) -> None:
+        """Cut and sort again if loads are so unequal; see `is_unbalanced`."""
         low, high = self.planes
         mine = np.zeros(high - low, np.int64)
         mine[: self.top - low] = self._counted()
         counts = np.concatenate(self._comm.allgather(mine))
         before = self.bounds
-        if not is_unbalanced(counts, before, room.IMBALANCE):
+        if not is_unbalanced(counts, before, tolerance):
             return
         sorted_before, edge = list(self.current), self.edge
         self._cut(counts)

@@ -148,17 +148,6 @@ class Device(AbstractContextManager["Device"], ABC):
     def synchronize(self) -> None:
         """Wait until everything queued is done."""
 
-    @contextmanager
-    def beside(self) -> Iterator[None]:
-        """Return a context whose kernels may run beside those queued after it, until `join`.
-
-        They follow all work queued before, and are preferred to other work.
-        """
-        yield
-
-    def join(self) -> None:
-        """Make work queued from now on wait for kernels queued `beside`."""
-
     def capture(self, work: Callable[[], None]) -> Graph:
         """Record the launches of `work` without running them. Needs the feature "graphs"."""
         raise NotImplementedError(f"{self.spec} records no graphs")

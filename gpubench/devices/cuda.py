@@ -24,7 +24,7 @@ from gpubench.base.errors import DeviceUnavailable, OutOfMemory
 from gpubench.base.plugins import kernel_folders
 from gpubench.base.user_cache import kept, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
-from gpubench.devices.streams import SideStream, as_cupy_stream
+from gpubench.devices.streams import as_cupy_stream
 
 LARGE_BYTES = 2**20  # smaller downloads go to ordinary pageable memory
 POOLED_BYTES = 2**31  # after allocating this much page-locked memory, unused blocks are freed
@@ -165,7 +165,6 @@ class CUDADevice(Device):
         self._compilers: ThreadPoolExecutor | None = None
         self._codes: dict[ModuleKey, Future[bytes]] = {}
         self._unfinished: list[Callable[[], Any]] = []
-        self._side: SideStream | None = None
         self._nvml = _nvml_handle(device)
         self._locked = 0
 
@@ -256,11 +255,6 @@ class CUDADevice(Device):
                 found.set_attribute(most, shared)
             return found
 
-        @cache
-        def beside() -> Any:
-            assert self._side is not None
-            return self._side.function(self._cubin(*key), name)
-
         if self._compilers is None:
             function()
         else:
@@ -268,10 +262,6 @@ class CUDADevice(Device):
 
         def launch(blocks: int, threads: int, *arguments: Any) -> None:
             nonlocal prepared
-            if self._side is not None and self._side.is_open:
-                given = [scalar(argument) for argument in arguments]
-                beside()((blocks,), (threads,), given, shared, self._side.stream)
-                return
             if prepared is None:
                 function().prepare([_code(argument) for argument in arguments])
                 prepared = function().prepared_async_call
@@ -354,16 +344,6 @@ class CUDADevice(Device):
 
             built.write_bytes(kept(path, compiled))
             return ctypes.CDLL(str(built))  # once loaded, its file may be removed
-
-    @contextmanager
-    def beside(self) -> Iterator[None]:
-        self._side = self._side or SideStream(self._cupy, self._cupy_stream)
-        with self._side.opened():
-            yield
-
-    def join(self) -> None:
-        if self._side is not None:
-            self._side.join()
 
     def record(self) -> Any:
         event = self._driver.Event()

@@ -1,7 +1,7 @@
 """Memory of each rank that its neighbours on both sides write, and words that say when they have.
 
-In each turn a rank writes one kind of message into the boxes of both neighbours, posts it, and
-waits for theirs. On the NVIDIA GPUs of one host kernels write and wait, so no host takes part.
+In each turn a rank writes one message of each kind into the boxes of both neighbours, and waits for
+theirs. On the NVIDIA GPUs of one host kernels do all that (kernels/common/part.h).
 Boxes need no word back: before a rank writes a kind of message again, it has received a later kind
 from the neighbour, which sends that only when it has read the earlier one.
 """
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 LOW, HIGH = SIDES = 0, 1
-FLAG_KERNELS = "set_flags", "wait_for_flags"
 FLAG_STEP = 32  # as in kernels/common/part.h
 PATIENCE_NS = 60_000_000_000  # after which a neighbour is taken for dead
 ALIGNED = 256  # bytes, as of a device's allocations
@@ -45,8 +44,11 @@ class Boxes:
 class Mailboxes(ABC):
     """The boxes between a rank and those before and after it.
 
-    kinds: the arrays of each kind of message, by their names in a layout.
+    kinds: the arrays of each kind of message, by their names in a layout. by_hosts: whether hosts
+    carry messages, between launches.
     """
+
+    by_hosts = False
 
     def __init__(self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]]) -> None:
         self._device, self.kinds = device, kinds
@@ -63,15 +65,14 @@ class Mailboxes(ABC):
         """
 
     @abstractmethod
-    def post(self, boxes: Boxes, kind: str) -> None:
-        """Queue telling the neighbours that a message of this kind is in their boxes."""
+    def flags(self, boxes: Boxes) -> list[Any]:
+        """Return the arguments by which kernels wait and tell: FLAGS in kernels/common/part.h."""
 
-    @abstractmethod
-    def wait(self, boxes: Boxes, kind: str, part: Any) -> None:
-        """Queue waiting until the messages of this kind are in this rank's boxes.
+    def post(self, boxes: Boxes, kind: str) -> None:  # noqa: B027
+        """Carry a message to the neighbours' boxes, unless kernels do."""
 
-        part: the array whose word PART_FAULT receives PART_LATE after PATIENCE_NS.
-        """
+    def wait(self, boxes: Boxes, kind: str) -> None:  # noqa: B027
+        """Wait until the messages of a kind are in this rank's boxes, unless kernels do."""
 
     def close(self) -> None:  # noqa: B027
         """Free the memory; collective."""
@@ -89,11 +90,19 @@ class PeerMailboxes(Mailboxes):
         self._array = cupy.ndarray
         self._base, self._size, self._opened = 0, 0, dict[int, int]()
         self._known: dict[str, Boxes] = {}
-        # The turns of each kind that this rank has posted, and waited for.
-        self._posted, self._heard = (device.empty(len(kinds), "int32") for _ in range(2))
-        self._set, self._wait = (device.kernel("flags.cu", name) for name in FLAG_KERNELS)
+        self._latest: Boxes | None = None
+        self._turn = device.empty(1, "int32")  # the number of turns that have ended
 
     def boxes(self, layout: Layout) -> Boxes:
+        found = self._known.get(repr(layout)) or self._make(layout)
+        if found is not self._latest:  # other boxes are in the same memory: no rank reads it now
+            self._device.synchronize()
+            self._comm.Barrier()
+            self._latest = found
+        return found
+
+    def _make(self, layout: Layout) -> Boxes:
+        key = repr(layout)
         flags = ((FLAG_STEP * len(self.kinds),), "uint32")
         layout = {"flags": flags, **layout}  # first, so that all layouts share them
         places, size = {}, 0
@@ -105,16 +114,15 @@ class PeerMailboxes(Mailboxes):
         if size > self._size:
             self.close()
             self._open(size)
-        if (key := repr(layout)) not in self._known:
-            self._known[key] = Boxes(
-                {side: self._arrays(self._base, side, layout, places) for side in SIDES},
-                {
-                    side: self._arrays(self._opened[side], 1 - side, layout, places)
-                    if side in self._opened
-                    else self._arrays(self._base, side, layout, places)
-                    for side in SIDES
-                },
-            )
+        self._known[key] = Boxes(
+            {side: self._arrays(self._base, side, layout, places) for side in SIDES},
+            {
+                side: self._arrays(self._opened[side], 1 - side, layout, places)
+                if side in self._opened
+                else self._arrays(self._base, side, layout, places)
+                for side in SIDES
+            },
+        )
         return self._known[key]
 
     def _arrays(
@@ -133,8 +141,7 @@ class PeerMailboxes(Mailboxes):
         self._base, self._size = runtime.malloc(size), size
         runtime.memset(self._base, 0, size)
         runtime.deviceSynchronize()
-        self._device.fill(self._posted, 0x00)
-        self._device.fill(self._heard, 0x00)
+        self._device.fill(self._turn, 0x00)
         handles = self._comm.allgather(runtime.ipcGetMemHandle(self._base))
         self._opened = {
             side: runtime.ipcOpenMemHandle(handles[peer]) for side, peer in self.neighbours.items()
@@ -151,13 +158,6 @@ class PeerMailboxes(Mailboxes):
         self._runtime.free(self._base)
         self._size, self._opened, self._known = 0, {}, {}
 
-    def post(self, boxes: Boxes, kind: str) -> None:
-        flags = (boxes.theirs[side]["flags"] for side in SIDES)
-        self._set(1, len(SIDES), self._posted, [*self.kinds].index(kind), self.sides, *flags)
-
-    def wait(self, boxes: Boxes, kind: str, part: Any) -> None:
-        flags = (boxes.mine[side]["flags"] for side in SIDES)
-        self._wait(
-            1, len(SIDES), self._heard, [*self.kinds].index(kind), self.sides, *flags,
-            np.int64(PATIENCE_NS), part,
-        )  # fmt: skip
+    def flags(self, boxes: Boxes) -> list[Any]:
+        flags = [at[side]["flags"] for at in (boxes.mine, boxes.theirs) for side in SIDES]
+        return [self.sides, self._turn, np.int64(PATIENCE_NS), *flags]

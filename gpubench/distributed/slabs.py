@@ -65,6 +65,12 @@ def is_unbalanced(
     return largest > (1 + tolerance) * _smallest_limit(start, len(bounds) - 1)
 
 
+def excess(counts: NDArray[np.integer], bounds: NDArray[np.integer]) -> int:
+    """Return by how many particles the largest slab exceeds that of the best cut."""
+    start = _starts(counts)
+    return int(np.diff(start[bounds]).max()) - _smallest_limit(start, len(bounds) - 1)
+
+
 @dataclass(frozen=True)
 class Move:
     """A range of planes that passes from one rank to another, as rows of both.

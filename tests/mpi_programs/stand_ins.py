@@ -27,9 +27,16 @@ class Recorded(Graph):
 class HostMailboxes(Mailboxes):
     """What is written for a neighbour travels by MPI when it is posted, so hosts take part."""
 
+    by_hosts = True
+
     def __init__(self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__(device, ranks, kinds)
         self._known: dict[str, Boxes] = {}
+        self._flags = [device.upload(np.zeros(1, kind)) for kind in ("int32", *4 * ["uint32"])]
+
+    def flags(self, boxes: Boxes) -> list[Any]:
+        turn, *flags = self._flags
+        return [self.sides, turn, np.int64(0), *flags]
 
     def boxes(self, layout: Layout) -> Boxes:
         if (key := repr(layout)) not in self._known:
@@ -54,7 +61,7 @@ class HostMailboxes(Mailboxes):
             for name in self.kinds[kind]
         ]
 
-    def wait(self, boxes: Boxes, kind: str, part: Any) -> None:
+    def wait(self, boxes: Boxes, kind: str) -> None:
         for side, peer in self.neighbours.items():
             for name in self.kinds[kind]:
                 array = boxes.mine[side][name]
