@@ -244,7 +244,8 @@ class DirectSlabs(Slabs, SPHPlanes):
             return
         boxes = self._mailboxes.boxes(self._layout())
         if boxes is not self._boxes:  # the first, or another simulation needed larger ones
-            self._boxes, self._steps = boxes, None
+            self._boxes = boxes
+            self._graphs.clear()
         if self.block > 0:
             return
         low, high = self.planes
