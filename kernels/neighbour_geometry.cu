@@ -237,6 +237,51 @@ __global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int 
     counts[to[row]] = (int)(k - found_offsets[row]);
 }
 
+/* The numbers of vectors that lead to the only image of j that may be near i, in a cell that holds the cutoff in all
+   directions. cell: by rows, the vectors; the matrix that turns a position into fractions of the reduced ones; these,
+   as multiples of the given. */
+__device__ __forceinline__ void numbers_to(GLOBAL const REAL *given, size_t i, size_t j, GLOBAL const double *cell,
+                                           int *numbers)
+{
+    double reduced[3];
+    for (int axis = 0; axis < 3; ++axis) {
+        double sum = 0.0;
+        for (int from = 0; from < 3; ++from)
+            sum += ((double)given[j * STRIDE + from] - given[i * STRIDE + from]) * cell[9 + 3 * from + axis];
+        reduced[axis] = -rint(sum);
+    }
+    for (int axis = 0; axis < 3; ++axis)
+        numbers[axis] = (int)(reduced[0] * cell[18 + axis] + reduced[1] * cell[21 + axis] + reduced[2] * cell[24 + axis]);
+}
+
+__device__ __forceinline__ void way_in_cell(GLOBAL const REAL *given, size_t i, size_t j, GLOBAL const double *cell,
+                                            double *way)
+{
+    int numbers[3];
+    numbers_to(given, i, j, cell, numbers);
+    for (int axis = 0; axis < 3; ++axis)
+        way[axis] = way_by(given, i, j, numbers[0], numbers[1], numbers[2], cell, axis);
+}
+
+/* The same in a cell as `numbers_to` has it. Row r is particle r. */
+__global__ void keep_in_cell(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
+                             GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell, int rows,
+                             double reach2, GLOBAL int *__restrict__ counts)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    int64 k = found_offsets[row];
+    for (int64 at = k; at < found_offsets[row + 1]; ++at) {
+        const int j = found[at];
+        double way[3];
+        way_in_cell(given, row, j, cell, way);
+        found[k] = j;
+        k += way[0] * way[0] + way[1] * way[1] + way[2] * way[2] < reach2;
+    }
+    counts[row] = (int)(k - found_offsets[row]);
+}
+
 /* Visit the numbers of the shifts of a row: PAIR, of those of the row, and AXIS, by TEAM threads in turn. */
 #if TEAM == 1
 #define FOR_SHIFTS(pairs)                                                                                              \
@@ -265,6 +310,43 @@ __global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL co
         /* Within a third of a whole number, as the box holds three cutoffs. */
         const double edges = ((double)given[j + axis] - given[i + axis]) * box->per_size[axis];
         out[3 * (first + pair) + axis] = -(int)rint(edges);
+    }
+}
+
+/* As write_shifts, in such a cell. TEAM threads per row. */
+__global__ void write_cell_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                                  GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell,
+                                  int64 most, int rows, GLOBAL int *__restrict__ out)
+{
+    const size_t thread = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const unsigned row = (unsigned)(thread / TEAM);
+    if (row >= rows)
+        return;
+    const int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row] + thread % TEAM; k < end; k += TEAM) {
+        int numbers[3];
+        numbers_to(given, row, neighbours[k], cell, numbers);
+        for (int axis = 0; axis < 3; ++axis)
+            out[3 * k + axis] = numbers[axis];
+    }
+}
+
+/* As write_geometry, in such a cell. */
+__global__ void write_cell_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                                    GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell,
+                                    int64 most, int rows, int wants_vectors, GLOBAL REAL *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    const int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row]; k < end; ++k) {
+        double way[3];
+        way_in_cell(given, row, neighbours[k], cell, way);
+        for (int axis = 0; axis < 3 && wants_vectors; ++axis)
+            out[3 * k + axis] = (REAL)way[axis];
+        if (!wants_vectors)
+            out[k] = (REAL)sqrt(way[0] * way[0] + way[1] * way[1] + way[2] * way[2]);
     }
 }
 

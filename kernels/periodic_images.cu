@@ -66,16 +66,12 @@ __global__ void measure(GLOBAL const REAL *__restrict__ given, GLOBAL const Fram
     }
 }
 
-/* Wrap positions into the brick. moves: the multiples of the given vectors that lead from the position to the particle
-   or image that is searched. One thread per particle. */
-__global__ void wrap(GLOBAL const REAL *__restrict__ given, GLOBAL const Frame *__restrict__ frame, int particles,
-                     GLOBAL float4 *__restrict__ placed, GLOBAL int *__restrict__ moves,
-                     GLOBAL int64 *__restrict__ status)
+/* Wrap a position into the brick: steps from the corner, and the vectors of the reduced cell to subtract. Returns whether
+   both are sound; otherwise, and outside of the box, it notes the particle, and the steps are 0. */
+__device__ __forceinline__ int wrapped(GLOBAL const REAL *given, GLOBAL const Frame *frame, unsigned i, double *steps,
+                                       double *images, GLOBAL int64 *status)
 {
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= particles)
-        return;
-    double y[3], steps[3], images[3];
+    double y[3];
     int is_inside = turned(given + (size_t)i * STRIDE, frame, y), is_sound = 1;
     for (int axis = 2; axis >= 0; --axis) {
         double edge = frame->lattice[4 * axis];
@@ -87,20 +83,56 @@ __global__ void wrap(GLOBAL const REAL *__restrict__ given, GLOBAL const Frame *
         is_inside &= steps[axis] >= 0.0 && steps[axis] <= frame->extent[axis];
     }
     for (int axis = 0; axis < 3; ++axis) {
-        double sum = 0.0;
-        for (int from = 0; from < 3; ++from)
-            sum += images[from] * frame->whole[3 * from + axis];
+        double sum = images[0] * frame->whole[axis] + images[1] * frame->whole[3 + axis] +
+                     images[2] * frame->whole[6 + axis];
         is_sound &= fabs(sum) <= MOST_IMAGES;
-        moves[3 * (size_t)i + axis] = is_sound ? -(int)sum : 0;
     }
     if (!is_sound)
         status[NOT_FINITE] = i + 1;
     else if (!is_inside)
         status[OUTSIDE] = i + 1;
-    is_sound &= is_inside;
-    placed[i] = make_float4(is_sound ? (float)(steps[0] * frame->step) : 0.0f,
-                            is_sound ? (float)(steps[1] * frame->step) : 0.0f,
-                            is_sound ? (float)(steps[2] * frame->step) : 0.0f, 0.0f);
+    if (!(is_sound && is_inside))
+        steps[0] = steps[1] = steps[2] = 0.0;
+    return is_sound;
+}
+
+/* Wrap positions into the brick. moves: the multiples of the given vectors that lead from the position to the particle
+   or image that is searched. One thread per particle. */
+__global__ void wrap(GLOBAL const REAL *__restrict__ given, GLOBAL const Frame *__restrict__ frame, int particles,
+                     GLOBAL float4 *__restrict__ placed, GLOBAL int *__restrict__ moves,
+                     GLOBAL int64 *__restrict__ status)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= particles)
+        return;
+    double steps[3], images[3];
+    const int is_sound = wrapped(given, frame, i, steps, images, status);
+    for (int axis = 0; axis < 3; ++axis) {
+        double sum = 0.0;
+        for (int from = 0; from < 3; ++from)
+            sum += images[from] * frame->whole[3 * from + axis];
+        moves[3 * (size_t)i + axis] = is_sound ? -(int)sum : 0;
+    }
+    placed[i] = make_float4((float)(steps[0] * frame->step), (float)(steps[1] * frame->step),
+                            (float)(steps[2] * frame->step), 0.0f);
+}
+
+/* The same for a search without images (common/tilted.h): in steps, from the low corner of the grid. With CELLS also
+   compute cells. */
+__global__ void wrap_cells(GLOBAL const REAL *__restrict__ given, GLOBAL const Frame *__restrict__ frame,
+                           GLOBAL const Grid *__restrict__ grid, int particles, GLOBAL float4 *__restrict__ positions,
+                           GLOBAL int *__restrict__ cell_of, GLOBAL int64 *__restrict__ status)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= particles)
+        return;
+    double steps[3], images[3];
+    wrapped(given, frame, i, steps, images, status);
+    positions[i] = make_float4((float)(steps[0] + grid->low[0]), (float)(steps[1] + grid->low[1]),
+                               (float)(steps[2] + grid->low[2]), 0.0f);
+#if CELLS
+    cell_of[i] = cell_of_position(grid, positions[i]);
+#endif
 }
 
 /* The length of a number of vectors, of which one is `vector` steps long: a whole number, the same in every kernel, and

@@ -27,6 +27,7 @@ from gpubench.neighbours.cell import Cell
 from gpubench.neighbours.images import CellPlan
 from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.rows import kernel
+from gpubench.neighbours.tilted import tilted_plan
 from gpubench.problems.cells.contract import CellList
 from gpubench.workloads.sph import SPH
 
@@ -34,6 +35,7 @@ from gpubench.workloads.sph import SPH
 SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
 WORKLOAD_SIZE = 4096
 TILTED = Cell(((9.0, 0.0, 0.0), (3.0, 9.0, 0.0), (0.0, 0.0, 0.0)), (0.0,) * 3, (-1.0,) * 3)
+LONG = Cell(((34.0, 0.0, 0.0), (9.0, 34.0, 0.0), (5.0, 5.0, 34.0)), (0.0,) * 3, (-1.0,) * 3)
 
 Constants = tuple[tuple[str, int | str], ...]
 
@@ -172,13 +174,16 @@ def make_neighbour_lists(device: Recorder) -> None:
         for writes in (0, 1):
             plan.kernel("find_blocks", WRITES=writes)
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
+        tilted = tilted_plan(device, "counting-sort", positions, LONG, cutoff, 0.0, half)
+        if tilted is not None:  # rows are short enough for marks
+            tilted.count_only(positions, np.zeros(len(positions), np.int32))
         for cell in (np.zeros((3, 3)), np.eye(3) * cutoff):  # whose bits are kept, or too many
             systems = Batch(np.array([0, 40_000]), cell[None])
             BatchPlan(device, positions, systems, cutoff, half)
         for name in (
             "has_moved", "write_pairs", "write_geometry", "write_shifts", "write_image_geometry",
-            "write_image_shifts", "block_keys", "place_packed", "keep",
-            "write_shifted_geometry",
+            "write_image_shifts", "block_keys", "place_packed", "keep", "keep_in_cell",
+            "write_shifted_geometry", "write_cell_shifts", "write_cell_geometry",
         ):  # fmt: skip
             plan.kernel(name)
     names = ("write_keys", "read_keys", "rank_images", "write_matrix", "pack_pairs")

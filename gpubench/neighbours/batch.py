@@ -15,8 +15,8 @@ from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
-from gpubench.neighbours.box import LARGEST_LENGTH, OPEN, SMALLEST_LENGTH, raise_unsound
-from gpubench.neighbours.cell import FLAT
+from gpubench.neighbours.box import LARGEST_LENGTH, OPEN, SMALLEST_LENGTH
+from gpubench.neighbours.cell import FLAT, dependent
 from gpubench.neighbours.plan import PairKernels, ResultArrays
 from gpubench.primitives.scan import ExclusiveScan
 
@@ -131,14 +131,6 @@ class BatchPlan(PairKernels):
         self._place.launch_from(self._device.blocks(self.particles, BLOCK), BLOCK, given)
         self._count_pairs.launch_from(self._blocks, BLOCK, given)
 
-    def require_sound(self) -> int:
-        """Wait, and return the number of pairs; raise UserError for a position not finite."""
-        not_finite, _, pairs = self._device.download(self.status).tolist()
-        if not_finite:
-            self._device.fill(self.status, 0)
-        raise_unsound(not_finite, 0, "2^29")
-        return int(pairs)
-
 
 def _array(name: str, value: Any) -> Array:
     try:
@@ -205,10 +197,7 @@ def _packed(offsets: Array, cells: Array, reach: float) -> Array:
     lengths, scaled = np.linalg.norm(cells, axis=2), cells / scale[:, None, None]
     rank = (np.linalg.svd(scaled, compute_uv=False) > FLAT).sum(axis=1)
     if len(flat := np.flatnonzero(rank != (lengths > 0).sum(axis=1))):
-        raise UserError(
-            f"the vectors of the cell of system {flat[0]} along its periodic axes lie in a plane or"
-            " on a line (determinant 0): open an axis with periodic, or correct the vectors"
-        )
+        raise dependent(f"the cell of system {flat[0]}")
     dual = np.linalg.pinv(scaled, rcond=FLAT / 2) / scale[:, None, None]
     dual *= (lengths > 0)[:, None]  # 0 along open axes, but for rounding
     packed = np.zeros(len(cells), SYSTEM_DTYPE)
@@ -219,10 +208,8 @@ def _packed(offsets: Array, cells: Array, reach: float) -> Array:
             f"the cutoff and skin reach over {MOST_REACH:,} images of the cell of system"
             f" {short[0]}: take a shorter cutoff, or reduce its vectors"
         )
-    packed["vectors"], packed["near"] = (
-        packed["cell"],
-        np.where(reaches, reaches * (1 + 1e-6) + 1e-5, 0.0),
-    )
+    packed["vectors"] = packed["cell"]
+    packed["near"] = np.where(reaches, reaches * (1 + 1e-6) + 1e-5, 0.0)
     packed["number"] = np.floor(2 * packed["near"].astype(np.float64)) + 1
     images = packed["number"].astype(np.int64).prod(axis=1)
     if len(many := np.flatnonzero(images > MOST_IMAGES)):

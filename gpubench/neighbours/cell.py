@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 from gpubench.base.arguments import shown, without_gradient
 from gpubench.base.errors import UserError
 from gpubench.core.grid import edges_of
-from gpubench.neighbours.box import (
-    SearchBox,
-    Triple,
-    box_of,
-    three,
-)
+from gpubench.neighbours.box import SearchBox, Triple, box_of, three
 
 FLAT = 2.0**-40  # an edge of the brick below this part of the longest vector counts as 0
 MOST_TILT = 2**20  # multiples of a given vector in a reduced one
@@ -83,6 +78,20 @@ class Cell:
         lattice[: len(vectors)] = (upper * signs[:, None]).T
         return turn * signs, lattice
 
+    @cached_property
+    def dual(self) -> NDArray[np.float64]:
+        """Columns, whose product with a position is its fraction of each reduced vector."""
+        return np.linalg.pinv(self._whole() @ np.array(self.vectors), rcond=FLAT / 2)
+
+    @property
+    def matrices(self) -> NDArray[np.float64]:
+        """The vectors, `dual`, and the reduced vectors as multiples of the given: (3, 3, 3)."""
+        return np.array((self.vectors, self.dual, self._whole()), np.float64)
+
+    def _whole(self) -> NDArray[np.int64]:
+        """Return `whole` with rows of zeros along open axes."""
+        return np.pad(self.whole, ((0, 3 - len(self.whole)), (0, 0)))
+
     @property
     def edges(self) -> NDArray[np.float64]:
         """The edges of the brick in which each particle has one image; 0 along open axes."""
@@ -122,11 +131,10 @@ class Cell:
 
     def packed(self, region: SearchBox) -> NDArray[np.void]:
         """Return the frame of a box, as an array with one element of FRAME_DTYPE."""
-        packed, (turn, lattice), step = np.zeros(1, FRAME_DTYPE), self.turned, step_of(region)
-        whole = np.zeros((3, 3))
-        whole[: len(self.whole)] = self.whole
+        packed, (turn, lattice) = np.zeros(1, FRAME_DTYPE), self.turned
+        step = region.given_step or step_of(region)
         packed["low"], packed["bound"] = self.low, self.bound
-        packed["turn"], packed["whole"] = turn.ravel(), whole.ravel()
+        packed["turn"], packed["whole"] = turn.ravel(), self._whole().ravel()
         packed["lattice"], packed["steps"] = lattice.ravel(), lattice.ravel() / step
         packed["start"], packed["extent"] = region.low, np.floor(np.array(region.size) / step)
         packed["step"], packed["per_step"] = step, 1 / step
@@ -222,15 +230,20 @@ def _cell(matrix: NDArray[np.float64], low: Triple, bound: NDArray[np.float64]) 
     if not 1e-100 <= min(lengths) <= max(lengths) <= 1e100:
         raise UserError("the vectors of the cell are too long or too short: take another unit")
     if min(cell.edges[: len(lengths)]) <= FLAT * max(lengths):
-        raise UserError(
-            "the vectors of the cell along its periodic axes lie in a plane or on a line"
-            " (determinant 0): open an axis with periodic, or correct the vectors"
-        )
+        raise dependent("the cell")
     if (abs(cell.whole) > MOST_TILT).any():
         raise UserError(
             f"the cell is tilted by over {MOST_TILT:,} times a vector: give reduced vectors"
         )
     return cell
+
+
+def dependent(cell: str) -> UserError:
+    """Return the error of a cell whose vectors are dependent."""
+    return UserError(
+        f"the vectors of {cell} along its periodic axes lie in a plane or on a line (determinant"
+        " 0): open an axis with periodic, or correct the vectors"
+    )
 
 
 def _reduced(vectors: NDArray[np.float64]) -> NDArray[np.int64]:

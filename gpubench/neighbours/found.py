@@ -244,10 +244,10 @@ class Found(Fixed):
         if rows.shifts is not None:
             name = name.replace("write_geometry", "write_shifted_geometry")
             given |= {"shifts": rows.shifts, "cells": rows.cells, "system_of": rows.systems}
-        elif rows.images is None:
+        elif plan.cell is None:
             given["ids"] = plan.numbers if rows.ids is None else rows.ids
         elif name != "write_pairs":
-            name = name.replace("write", "write_image")
+            name = name.replace("write", "write_cell" if rows.images is None else "write_image")
             given |= {"images": rows.images, "moves": rows.moves, "cell": plan.vectors}
         blocks = arrays.device.blocks(rows.counts.shape[0], BLOCK)
         if name.endswith("shifts"):

@@ -12,7 +12,7 @@ import numpy as np
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays
-from gpubench.neighbours.box import SearchBox, measured, raise_unsound, widened
+from gpubench.neighbours.box import SearchBox, measured, widened
 from gpubench.neighbours.cell import Cell, rounding_of, step_of
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import BLOCK, PairKernels, Plan, ResultArrays
@@ -49,15 +49,10 @@ class CellPlan(PairKernels):
             THREADS=THREADS, HALF=int(half),
         )  # fmt: skip
         self._take_pairs(exact=0)
-        (self._measure, self._wrap, self._count_images), (
-            self._write_images, self._fill_rest, self._write_counts,
-        ) = (
-            [self._kernel(name=name, WRITES=writes, EXACT=0) for name in names]
-            for writes, names in (
-                (0, ("measure", "wrap", "images")),
-                (1, ("images", "fill_rest", "write_counts")),
-            )
-        )  # fmt: skip
+        makes, writes = (partial(self._kernel, WRITES=writes, EXACT=0) for writes in (0, 1))
+        self._measure, self._wrap, self._count_images = map(makes, ("measure", "wrap", "images"))
+        names = "images", "fill_rest", "write_counts"
+        self._write_images, self._fill_rest, self._write_counts = map(writes, names)
         self._scan = ExclusiveScan(device, n, sum_type="int64")
         self._blocks = device.blocks(n, BLOCK)
         self._counts, self._offsets = device.empty(n, "int32"), device.empty(n + 1, "int64")
@@ -123,14 +118,6 @@ class CellPlan(PairKernels):
             if (images := self.require_sound()) <= self._room <= 2 * images + 999:
                 return
             self._prepare(self.box, images)
-
-    def require_sound(self) -> int:
-        """Wait, and return the number of images; raise UserError as a search does."""
-        not_finite, outside, _, images = self._device.download(self.status).tolist()
-        if not_finite or outside:
-            self._device.fill(self.status, 0)
-        raise_unsound(not_finite, outside, "2^29")
-        return int(images)
 
     def _region(self, positions: Any) -> SearchBox:
         """Return the box of all particles and images; measured along open axes."""

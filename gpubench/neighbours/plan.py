@@ -62,6 +62,9 @@ class PairKernels:
 
     capacity: int | None = None
     packing: Packing | None = None
+    chosen = ""
+    status: Any = None
+    most = "2^29"  # edges from the box to a position
 
     def __init__(
         self, device: Device, positions: Any, box: SearchBox, cell: Cell | None = None
@@ -70,8 +73,7 @@ class PairKernels:
         self._replays: dict[str, Callable[..., None]] = {}
         self.particles, stride = positions.shape
         self.packed_box = device.upload(box.packed().view("uint8"))
-        if cell is not None:
-            self.vectors = device.upload(np.array(cell.vectors))
+        self.vectors = None if cell is None else device.upload(cell.matrices)
         real = {"float32": "float", "float64": "double"}[positions.dtype.name]
         self.kernel = partial(
             NamedKernel, device, "neighbour_geometry.cu", REAL=real, STRIDE=stride,
@@ -85,8 +87,18 @@ class PairKernels:
         return self._device.upload(np.arange(self.particles, dtype=np.int32))
 
     def require_sound(self) -> int:
-        """Return 0: there is no pending search to check."""
-        return 0
+        """Wait, and return the last number of the status: the pairs of the last search.
+
+        With a capacity, the most of all searches since the last call. Raises UserError for a
+        position that is not finite or not in the box.
+        """
+        if self.status is None:  # there is no pending search to check
+            return 0
+        not_finite, outside, *_, last = self._device.download(self.status).tolist()
+        if not_finite or outside or self.capacity is not None:
+            self._device.fill(self.status, 0)
+        raise_unsound(not_finite, outside, self.most)
+        return int(last)
 
     def _replayed(self, name: str, arrays: int) -> bool:
         """Record a method's launches, for `_queue` to replay; False if the device cannot."""
@@ -124,9 +136,10 @@ class Plan(PairKernels):
         capacity: int | None,
         listed: int | None = None,
         packing: Packing | None = None,
+        cell: Cell | None = None,
     ) -> None:
-        super().__init__(device, positions, box)
-        self.packing = packing
+        super().__init__(device, positions, box, cell)
+        self.packing, self.most = packing, "2^30" if cell is None else self.most
         self._listed = self.particles if listed is None else listed
         self.in_cells, self.capacity = in_cells, capacity
         if method.cells.shape() is LinkedCells and (half or in_cells):
@@ -136,7 +149,7 @@ class Plan(PairKernels):
         steps = box.searched_steps(cutoff)
         given = _parameters_for(device, method, n, grid, steps)
         self._cells = method.cells_for(device, n, grid, given)
-        self._query_of = partial(query_of, self._cells, grid, steps, half=half)
+        self._query_of = partial(self._query_in, grid, steps, half=half)
         self._query = self._query_of(lists=True)
         self._counting: Any = None
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
@@ -144,9 +157,8 @@ class Plan(PairKernels):
         # With a capacity, the status is read rarely and may cover several queued searches.
         self.status = device.status(3) if capacity is None else device.empty(3, "int64")
         device.fill(self.status, 0)
-        place = "place" if packing is None else "place_packed"
-        self._place = self.kernel(place, CELLS=int(self._cells.reads_cells))
         self._packed = {} if packing is None else packing.arguments
+        self._place = self._placing()
         self._note, self._blocks = self.kernel("note_pairs"), device.blocks(n, BLOCK)
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]
         self._layout = Layout(*sizes, *[(n, "int32")] * in_cells)
@@ -155,6 +167,14 @@ class Plan(PairKernels):
         if self._replayed("count", 3):
             self._replayed("_fill", 3)  # reads results of the recorded count
         self._replayed("_list", 4)
+
+    def _placing(self) -> NamedKernel:
+        """Return the kernel that places particles in the box."""
+        place = "place" if self.packing is None else "place_packed"
+        return self.kernel(place, CELLS=int(self._cells.reads_cells))
+
+    def _query_in(self, grid: Grid, cutoff: float, *, lists: bool, half: bool) -> CellQuery:
+        return query_of(self._cells, grid, cutoff, lists=lists, half=half)
 
     def count_only(self, positions: Any, counts: Any) -> None:
         """Queue the cell build and the neighbour counts, indexed by particle."""
@@ -216,28 +236,16 @@ class Plan(PairKernels):
 
     def _build(self, positions: Any, query: CellQuery) -> None:
         """Queue the cell build, and collect the arrays that the query reads."""
-        self._place(
-            self._blocks, BLOCK, given=positions, box=self.packed_box, grid=self._grid,
-            particles=self.particles, positions=self._placed, cell_of=self._cell_of,
-            status=self.status, **self._packed,
-        )  # fmt: skip
+        given = {
+            "given": positions, "box": self.packed_box, "grid": self._grid,
+            "particles": self.particles, "positions": self._placed, "cell_of": self._cell_of,
+            "status": self.status, **self._packed,
+        }  # fmt: skip
+        self._place.launch_from(self._blocks, BLOCK, given)
         self._cells.build(self._cell_of, self._placed)
         self._cells.cell_of = self._cell_of
         cells: Any = self._cells.answer
         self._read = query.arrays(cells, self._placed)
-
-    def require_sound(self) -> int:
-        """Wait, and return the number of pairs of the last search.
-
-        With a capacity, return the maximum of all searches since the last call instead. Raises
-        UserError for a position that is not finite or not in the box.
-        """
-        status: list[int] = self._device.download(self.status).tolist()
-        not_finite, outside, most = status
-        if not_finite or outside or self.capacity is not None:
-            self._device.fill(self.status, 0)
-        raise_unsound(not_finite, outside)
-        return most
 
 
 def _parameters_for(

@@ -20,11 +20,13 @@ class Refined(PairKernels):
     """
 
     def __init__(self, device: Device, search: Plan, positions: Any, reach: float) -> None:
-        super().__init__(device, positions, search.box)
+        super().__init__(device, positions, search.box, search.cell)
         self._search, self._in_cells, self.packing = search, search.in_cells, search.packing
+        self.chosen = search.chosen
         self._reach2 = np.float64(reach) ** 2
         self._blocks = device.blocks(self.particles, BLOCK)
-        self._keep, self._pack = self.kernel("keep"), kernel(device, "pack_pairs")
+        self._keep = self.kernel("keep" if self.cell is None else "keep_in_cell")
+        self._pack = kernel(device, "pack_pairs")
         self._scan = ExclusiveScan(device, self.particles, sum_type="int64")
 
     def rows(self, arrays: Arrays) -> ResultArrays:
@@ -57,9 +59,10 @@ class Refined(PairKernels):
         n, device = self.particles, self._device
         found = ResultArrays(device.empty(n, "int32"), device.empty(n + 1, "int64"), None, ids)
         self._search.search(device, positions, found)
-        self._keep(
-            self._blocks, BLOCK, found_offsets=found.offsets, found=found.neighbours,
-            ids=self.numbers if ids is None else ids, given=positions, box=self.packed_box,
-            rows=n, reach2=self._reach2, to=to, counts=counts,
-        )  # fmt: skip
+        given = {
+            "found_offsets": found.offsets, "found": found.neighbours, "given": positions,
+            "ids": self.numbers if ids is None else ids, "box": self.packed_box, "rows": n,
+            "cell": self.vectors, "reach2": self._reach2, "to": to, "counts": counts,
+        }  # fmt: skip
+        self._keep.launch_from(self._blocks, BLOCK, given)
         return found

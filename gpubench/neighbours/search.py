@@ -33,6 +33,7 @@ from gpubench.neighbours.packing import Packing, packed
 from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.refined import Refined
 from gpubench.neighbours.rows import Limits, sort_rows, table_of
+from gpubench.neighbours.tilted import tilted_plan
 
 Order = Literal["input", "cells"]
 AnyPlan = Plan | Refined | CellPlan | BatchPlan
@@ -58,8 +59,9 @@ class NeighbourList(Fixed):
 
     Edges of 0 and vectors of zeros are open axes, whatever `periodic` says, and have no bounds. Of
     other open axes, the edge of an orthogonal box is a bound, and the vector of another is ignored.
-    A cell that is tilted, or shorter than three times cutoff + skin, is searched with images of the
-    particles; such a search takes no capacity and no order="cells".
+    A cell that is shorter than three times cutoff + skin, or tilted with open axes, is searched
+    with images of the particles. Neither it nor another tilted cell takes a capacity or
+    order="cells".
 
     Positions have shape (n, 3) or (n, 4), where the fourth number is ignored, and type float32 or
     float64. Along periodic axes they may lie anywhere. Pairs whose distance differs from the cutoff
@@ -363,16 +365,16 @@ class NeighbourList(Fixed):
         )  # fmt: skip
         return Refined(device, plan, taken, self.reach) if reach > self.reach else plan
 
-    def _cell_plan(self, device: Device, taken: Any, cell: Cell) -> CellPlan:
+    def _cell_plan(self, device: Device, taken: Any, cell: Cell) -> AnyPlan:
         options, (key, plan) = self._options, self._plan or (None, None)
         if key != (key := (device, taken.dtype, taken.shape, cell)):
             self._plan = plan = None  # free its memory first
-            plan = CellPlan(
-                device, options.method, taken, cell, self.cutoff, self.skin, options.half
-            )
+            given = device, options.method, taken, cell, self.cutoff, self.skin, options.half
+            plan = tilted_plan(*given) or CellPlan(*given)
             self._plan = key, plan
-        assert isinstance(plan, CellPlan)
-        plan.place(taken)
+        assert plan is not None
+        if isinstance(plan, CellPlan):
+            plan.place(taken)
         vars(self).update(chosen=plan.chosen, _around=plan.box)
         return plan
 

@@ -212,6 +212,7 @@ from gpubench.base.errors import UserError
 from gpubench.devices import open_device
 from gpubench.neighbours import arrays
 from gpubench.neighbours import batch as batches
+from gpubench.primitives import simd_query
 
 positions = np.random.default_rng(0).random((120, 3)) * (3, 3, 2.5)
 counts = []
@@ -228,6 +229,14 @@ with open_device("opencl:oclgrind") as device:
                 search(np.where(np.arange(120)[:, None] == 7, np.nan, positions))
             except UserError:
                 counts.append(-1)
+    wide, tilted = positions * 1.5, ((4.5, 0, 0), (1, 4.5, 0), (0.5, -1, 3.75))
+    for suits in (simd_query.suits, lambda device: False):  # kernels of CPUs, and of GPUs
+        simd_query.suits = suits
+        for half in (False, True):
+            search = NeighbourList(1.2, tilted, True, half=half)
+            found = search(wide)
+            assert len(found.vectors()) == len(found.distances()) == len(found.shifts)
+            assert len(found) == search.count(wide).sum() > 300
     found = NeighbourList(0.7, (3, 3, 2.5), True)(positions)
     counts.append(int(np.abs(found.shifts).max()))
     batch = {"batch": [0, 0, 70, 120], "box": ((3, 0, 0), (1, 3, 0), (0.5, -1, 2.5))}

@@ -11,12 +11,16 @@ import needs
 import numpy as np
 import pytest
 from builders.images import images_within
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpubench import NeighbourList
 from gpubench.base.errors import UserError
 from gpubench.neighbours.cell import step_of
+from gpubench.neighbours.images import CellPlan
+from gpubench.neighbours.refined import Refined
+from gpubench.neighbours.tilted import TiltedPlan
+from gpubench.primitives import simd_query
 
 TILTED = np.array([(3.0, 0.0, 0.0), (1.2, 2.8, 0.0), (-0.9, 0.7, 2.5)])
 NEIGHBOURS = (0.3, 5.0, 40.0)  # mean number, about
@@ -50,6 +54,26 @@ def cases(draw):
     positions = np.full((n, draw(st.sampled_from([3, 4]))), np.nan, dtype)
     positions[:, :3] = x
     return plain, whole, periodic, cutoff, low, positions, draw(st.booleans())
+
+
+@st.composite
+def long_cells(draw):
+    """Draw a tilted cell that holds three cutoffs, and particles around it."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    angles = np.radians(draw(st.tuples(*[st.integers(52, 118)] * 3)))
+    x, y, z = np.cos(angles)
+    along = (x - y * z) / np.sin(angles[2])
+    rest = 1 - y * y - along * along
+    cell = np.array([(1, 0, 0), (z, np.sin(angles[2]), 0), (y, along, max(rest, 0.1) ** 0.5)])
+    cell = cell * rng.uniform(5, 9, (3, 1)) @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    n, low = draw(st.sampled_from([1, 40, 300])), rng.choice([0.0, -7.0, 100.0], 3)
+    positions = low + (rng.random((n, 3)) + rng.integers(-2, 3, (n, 3))) @ cell
+    crowded = rng.random(n) < draw(st.sampled_from([0.0, 0.5]))  # around a corner
+    positions[crowded] = low + rng.normal(size=(crowded.sum(), 3)) * 0.3
+    cutoff = draw(st.sampled_from([0.4, 1.0, 1.3]))
+    dtype = draw(st.sampled_from(["float32", "float64"]))
+    whole, repeats, half = np.eye(3, dtype=int), np.ones(3, bool), draw(st.booleans())
+    return cell, whole, repeats, cutoff, low, positions.astype(dtype), half
 
 
 def listed(found):
@@ -107,7 +131,7 @@ def test_every_image_is_found(case):
 @pytest.mark.long
 @pytest.mark.thorough
 @settings(max_examples=2000)
-@given(cases())
+@given(cases() | long_cells())
 def test_every_image_is_found_of_many(case):
     check_case(case)
 
@@ -304,12 +328,13 @@ def test_what_makes_no_sense_is_refused_in_one_line(box, more, message):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("long", [2.0**7, 2.0**20])
-def test_pairs_in_a_cell_of_many_cutoffs_are_exact(dtype, half, long):
+@pytest.mark.parametrize("long", [2.0**8, 2.0**20])
+@pytest.mark.parametrize(("high", "by"), [(2.5, CellPlan), (3.6, TiltedPlan | Refined)])
+def test_pairs_in_a_cell_of_many_cutoffs_are_exact(dtype, half, long, high, by):
     """Of particles that are about 1 apart, which single precision cannot tell from 1."""
     rng, cell = (
         np.random.default_rng(4),
-        np.array([(long, 0, 0), (long / 9, 3.2, 0), (1, 0.7, 2.5)]),
+        np.array([(long, 0, 0), (long / 9, 3.2, 0), (1, 0.7, high)]),
     )
     x, way = rng.random((150, 3)) @ cell, rng.normal(size=(150, 3))
     way *= (1 + 3e-5 * rng.normal(size=(150, 1))) / np.linalg.norm(way, axis=1)[:, None]
@@ -317,6 +342,7 @@ def test_pairs_in_a_cell_of_many_cutoffs_are_exact(dtype, half, long):
     search = NeighbourList(1.0, cell, True, half=half)
     pairs = listed(found := search(x))
     assert search.bound() == 1e-5 and search.count(x).sum() == len(found)
+    assert isinstance(search._plan[1], by)
     must, may = (
         {*map(tuple, images_within(x, cell, (1, 1, 1), 1 + part)[:, :5].astype(int).tolist())}
         for part in (-1e-5, 1e-5)
@@ -368,7 +394,7 @@ def test_a_capacity_is_refused_for_the_cell_itself(box: Any, periodic: Any) -> N
 @pytest.mark.parametrize("half", [False, True])
 def test_images_get_room_as_particles_move_to_a_corner_and_back(half):
     """Around a corner each has seven images within the cutoff, and in the middle none."""
-    cell = np.tril(np.full((3, 3), 2.0)) + np.eye(3) * 8
+    cell = np.tril(np.full((3, 3), 0.6)) + np.eye(3) * 2.3
     x = np.random.default_rng(0).random((300, 3)) * 0.9 - 0.45
     search = NeighbourList(1.0, cell, True, half=half)
     found = [search(x + move @ cell) for move in ((0, 0, 0), (0.5,) * 3) * 2]
@@ -376,3 +402,56 @@ def test_images_get_room_as_particles_move_to_a_corner_and_back(half):
     pairs = [{*map(frozenset, each.pairs().tolist())} for each in found]
     assert len(pairs[0]) == len(found[1]) // (2 - half) > 9000 and pairs == [pairs[0]] * 4
     assert counts[0].sum() == counts[1].sum() == len(found[0])
+
+
+@pytest.fixture(params=["CPU", "GPU"])
+def kernels_for(request, monkeypatch):
+    """Run the kernels of CPUs, or those of GPUs on a CPU."""
+    if request.param == "GPU":
+        monkeypatch.setattr(simd_query, "suits", lambda device: False)
+
+
+LONG = TILTED * 2.5
+
+
+@pytest.mark.usefixtures("kernels_for")
+class TestCellsThatHoldTheCutoff:
+    """They are searched without images."""
+
+    @pytest.mark.long
+    @settings(
+        max_examples=40,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )  # fmt: skip
+    @given(long_cells())
+    def test_every_pair_is_found(self, case):
+        check_case(case)
+
+    def test_many_in_one_place_and_its_images(self):
+        """More than the words of a row, and the extra ones, mark on a GPU."""
+        x = np.full((800, 3), 0.1) + np.arange(2).repeat(400)[:, None] * (LONG[1] - 0.3)
+        found = (search := NeighbourList(1.0, LONG, True))(x)
+        assert isinstance(search._plan[1], TiltedPlan)
+        assert set(found.counts) == {799} and found.distances().max() < 0.6
+        rows = found.neighbours.reshape(800, 799)
+        assert all(len(set(row)) == 799 and i not in row for i, row in enumerate(rows.tolist()))
+
+    def test_rows_are_sorted_and_kept(self):
+        x = np.random.default_rng(2).random((300, 3)) @ LONG
+        found = NeighbourList(1.5, LONG, True, sort=True)(x)
+        assert listed(found) == sorted(listed(found))
+        search = NeighbourList(1.5, LONG, True, skin=0.3)
+        for step, searches in ((0.0, 1), (0.05, 1), (0.2, 2), (LONG[1], 3)):
+            x[7] += step if np.ndim(step) else (step, 0, 0)
+            found = search.update(x)
+            near = images_within(x, LONG, (1, 1, 1), 1.5)
+            inside = found.distances() < 1.5
+            assert search.searches == searches
+            assert np.allclose(np.sort(near[:, 5]), np.sort(found.distances()[inside]))
+
+
+def test_methods_that_do_not_sort_search_a_tilted_cell_with_images():
+    x = np.random.default_rng(2).random((300, 3)) @ LONG
+    search = NeighbourList(1.5, LONG, True, method="atomic-list")
+    assert {*listed(search(x))} == {*listed(NeighbourList(1.5, LONG, True)(x))}
+    assert isinstance(search._plan[1], CellPlan)

@@ -22,6 +22,7 @@ from gpubench.core.grid import Grid
 from gpubench.neighbours import arrays
 from gpubench.neighbours.method import methods
 from gpubench.neighbours.plan import _parameters_for
+from gpubench.neighbours.tilted import TiltedPlan
 from gpubench.primitives import simd_query
 from gpubench.primitives.cell_query import lanes_for, row_volume, words_for
 
@@ -835,3 +836,25 @@ def test_conventions_of_other_packages_on_a_gpu(to_gpu, cell):
             answers[-1] += map(back, arrays)
     for host, gpu in zip(*answers, strict=True):
         assert host.shape == gpu.shape and np.allclose(host, gpu)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("cutoff", [1.0, 1.6, 2.4])  # 4, 16 and 58 neighbours
+def test_a_tilted_cell_on_a_gpu_is_that_of_the_host(to_gpu, cutoff, half):
+    _, up, down = to_gpu
+    rng, cell = np.random.default_rng(5), np.array(TILTED) * 12.4
+    positions = (rng.random((40_000, 3)) + rng.integers(-1, 2, (40_000, 3))) @ cell
+    positions[:900] = cell[0] + rng.normal(size=(900, 3)) * 0.1  # in one place, at a corner
+    search, pairs = NeighbourList(cutoff, cell, True, half=half), []
+    for to, back in ((up, down), (np.asarray, np.asarray)):
+        found = search(to(positions))
+        assert isinstance(search._plan[1], TiltedPlan)
+        assert np.array_equal(np.diff(back(found.offsets)), back(found.counts))
+        i, j = back(found.pairs()).astype(np.int64).T
+        sums = (back(found.shifts) * np.where(i < j, 1, -1)[:, None]).sum(axis=0)
+        i, j = (np.minimum(i, j), np.maximum(i, j)) if half else (i, j)
+        pairs.append([np.sort(i * len(positions) + j), sums, np.sort(back(found.distances()))])
+        assert int(back(search.count(to(positions))).sum()) == len(found)
+    (codes, *sums), (host_codes, *host_sums) = pairs
+    assert np.array_equal(codes, host_codes) and all(map(np.allclose, sums, host_sums))
