@@ -52,6 +52,7 @@ class Grid:
     periodic: whether the box repeats along each axis.
     cutoff: the neighbour cutoff, if shorter than the cells; None to use the shortest cell edge.
         See `reach`.
+    shortest: the shortest radius, if particles have radii of their own, up to `reach`.
     """
 
     cells: tuple[int, int, int]
@@ -59,6 +60,7 @@ class Grid:
     size: tuple[float, float, float]
     periodic: tuple[bool, bool, bool] = (False, False, False)
     cutoff: float | None = None
+    shortest: float | None = None
     most: ClassVar[int] = MAX_CELLS
 
     def __post_init__(self) -> None:

@@ -149,5 +149,6 @@ def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[Particl
 def _only(inputs: ParticleSet, which: NDArray[np.intp]) -> ParticleSet:
     """Return the input with only the given particles, in every state."""
     before = None if inputs.before is None else _only(inputs.before, which)
-    left = inputs.positions[which]
-    return replace(inputs, positions=left, distribution="given", order="given", before=before)
+    radii = None if inputs.radii is None else inputs.radii[which]
+    left = replace(inputs, positions=inputs.positions[which], before=before, radii=radii)
+    return replace(left, distribution="given", order="given")

@@ -72,7 +72,7 @@ QUERIES = ("neighbour-query", "unbounded-query", "neighbour-search", "pair-force
 LISTS = [("neighbour-query", "list-linked"), ("neighbour-query", "list-sorted")]
 LISTS += [("hash-query", "list-original"), ("hash-query", "list-world-limits")]
 SEARCH_LISTS = [("search-atomic-list", "list"), ("search-counting-sort", "list")]
-SEARCH_LISTS += [("lbvh-search", "list")]
+SEARCH_LISTS += [("lbvh-search", "list"), ("search-fine-cells", "list")]
 WHOLE = [*SEARCH_LISTS, ("cluster-pairs", "list")]
 PRODUCTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "sparse-product"]
 FEW = [("ellpack-blocks", form) for form in ("assemble-planes", "product-float4")]
@@ -335,7 +335,7 @@ def test_there_are_inputs_to_try_any_form_with() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_any_input(device: Device, data: st.DataObject) -> None:
     here = [pair for pair in FORMS if not missing_here(device, *pair)]
     name, form = data.draw(st.sampled_from(here))
@@ -635,7 +635,7 @@ class TestBucketSort:
         distribution=st.sampled_from(DISTRIBUTIONS),
         seed=st.integers(0, 2**16),
     )
-    @settings(max_examples=15)
+    @settings(max_examples=15, deadline=None)
     def test_partial_with_any_parameters(
         self,
         device: Device,
@@ -709,7 +709,7 @@ class TestHostRounds:
         distribution=st.sampled_from(DISTRIBUTIONS),
         seed=st.integers(0, 2**16),
     )
-    @settings(max_examples=15)
+    @settings(max_examples=15, deadline=None)
     def test_some_first_then_the_others_into_their_lists(
         self,
         device: Device,

@@ -13,11 +13,12 @@ from scipy.spatial import cKDTree
 from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid, grid_for
 from gpubench.core.recipe import MAX_PARTICLES
-from gpubench.problems.particles.axes import DISTRIBUTIONS, ORDERS, Particles
-from gpubench.problems.particles.drawing import DISPLACED, SPRAY, SURFACE, WAVES, morton_codes
-from gpubench.problems.particles.inputs import from_positions, make
+from gpubench.problems.particles.axes import DISTRIBUTIONS, ORDERS, PEAK, SURFACE, Particles
+from gpubench.problems.particles.drawing import DISPLACED, SPRAY, WAVES, morton_codes
+from gpubench.problems.particles.inputs import from_positions, make, with_radii
 
 BOX = Grid((6, 5, 4), (-3.0, 10.0, 0.5), (9.0, 5.0, 2.0))
+UNIT = Grid((16, 16, 16), (0.0,) * 3, (1.0,) * 3)
 TORUS = Grid(BOX.cells, BOX.low, BOX.size, (True, True, True))
 NAN, INF = math.nan, math.inf
 HASHES = {
@@ -28,6 +29,10 @@ HASHES = {
     "symmetric": "b2319bd838378772",
     "free-surface": "7cd89b55173ca40d",
     "coincident": "f9b64cb526beda91",
+    "power-law": "08fd43fe5317a519",
+    "clusters, contrast 50": "082a026182a87e50",
+    "free-surface, contrast 50": "bb3d4576cc560b09",
+    "radii": "deef8e146dca415e",
 }
 
 sets = st.builds(
@@ -92,6 +97,9 @@ def test_coincident_particles_are_two_at_each_place(particles: int) -> None:
 def test_the_bytes_of_a_seed_are_those_of_every_machine() -> None:
     """A change here makes results with older input hashes incomparable: say so in CHANGELOG."""
     hashes = {d: make(1000, BOX, d, "random", seed=7).hash for d in DISTRIBUTIONS}
+    for d in ("clusters", "free-surface"):
+        hashes[f"{d}, contrast 50"] = make(1000, BOX, d, "random", 7, 50.0).hash
+    hashes["radii"] = with_radii(make(1000, BOX), 16, 7).hash
     assert hashes == HASHES
 
 
@@ -161,6 +169,43 @@ def test_fluids_fill_their_cells_to_the_mean_that_was_asked_for() -> None:
     counts = np.bincount(recipe.make(1).cell_of, minlength=recipe.grid.count)
     assert counts.mean() == 8
     assert np.median(counts[counts > 1]) == pytest.approx(8 * (1 - SPRAY) / SURFACE, rel=0.15)
+
+
+def test_a_contrast_is_the_highest_over_the_lowest_density() -> None:
+    from_centre = np.abs(make(2**16, UNIT, "power-law", contrast=100).positions[:, :3] - 0.5)
+    m = from_centre.max(axis=1)
+    core, walls = (m < 0.05).sum() / 0.1**3, (m > 0.49).sum() / (1 - 0.98**3)
+    assert core / walls == pytest.approx(100 * 0.49 / 0.5, rel=0.1)
+    heights = make(2**16, UNIT, "free-surface", contrast=10).positions[:, 2]
+    fluid, spray = (heights < 0.3).sum() / 0.3, (heights > 0.5).sum() / 0.5
+    assert fluid / spray == pytest.approx(10, rel=0.05)
+    found = make(2**16, UNIT, "clusters", contrast=20).positions[:, :3]
+    centres = cKDTree(np.random.default_rng(0).random((32, 3), np.float32))
+    every = np.random.default_rng(1).random((2**16, 3))
+    far = np.array([(centres.query(points)[0] > 0.2).sum() for points in (found, every)])
+    between = far[0] / far[1]
+    assert between == pytest.approx(PEAK / (19 + PEAK), rel=0.05)
+    tree = cKDTree(found)
+    near = tree.query_ball_point(centres.data, 0.02, return_length=True)
+    peaks = near / (4 / 3 * np.pi * 0.02**3 * 2**16)
+    assert 0.9 * 20 < np.median(peaks / between) < 1.5 * 20  # neighbouring clusters add to it
+    with pytest.raises(UserError, match="uniform particles take no contrast: power-law"):
+        Particles(2**12, 1, contrast=10.0)
+
+
+def test_radii_are_in_equal_ratios_up_to_a_cell_edge() -> None:
+    inputs = Particles(2**14, 4, radii=16.0).make(3)
+    assert inputs.radii is not None and inputs.radii.dtype == np.float32
+    every = np.unique(inputs.radii)
+    assert (len(every), every[-1], every[0]) == (256, 1.0, 0.0625)
+    np.testing.assert_allclose(every[1:] / every[:-1], 16 ** (1 / 255), rtol=1e-6)
+    assert inputs.grid.shortest == 0.0625
+    assert inputs.hash != Particles(2**14, 4, radii=15.0).make(3).hash
+    assert np.array_equal(inputs.positions, Particles(2**14, 4).make(3).positions)
+    neighbours = 4 / 3 * np.pi * 4 * (inputs.radii.astype(np.float64) ** 3).sum()
+    assert Particles(2**14, 4, radii=16.0).neighbours == pytest.approx(neighbours, rel=0.05)
+    with pytest.raises(UserError, match="do not move"):
+        Particles(2**14, 4, radii=16.0, destination="step")
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)

@@ -26,7 +26,7 @@ from gpubench.problems.particles.cases import (
 from gpubench.problems.particles.cases import blanks as blanks
 from gpubench.problems.particles.cases import samples as samples
 from gpubench.problems.particles.cases import unbounded_samples as unbounded_samples
-from gpubench.problems.particles.inputs import ParticleSet, from_positions, make
+from gpubench.problems.particles.inputs import ParticleSet, from_positions, make, with_radii
 
 
 def _near_the_cutoff() -> ParticleSet:
@@ -73,8 +73,14 @@ def _query_own() -> list[Case]:
     ]
 
 
+def _of_radii(most: int, particles: int = 1200) -> ParticleSet:
+    """Draw particles with radii of their own, in a box periodic along x and z."""
+    box = Grid((3, 4, 5), (-1.0, 0.0, 2.5), (3.0, 4.0, 5.0), (True, False, True))
+    return with_radii(make(particles, box, "clusters", seed=most), most, most)
+
+
 def _search_own() -> list[Case]:
-    """Return cases for updates: particles that moved, once and repeatedly."""
+    """Return cases of particles that moved, once and repeatedly, and of radii of their own."""
     box, torus = cube(4), cube(5, PERIODIC)
     return [
         Case("nothing moved", lambda: after_move(make(500, box), 0)),
@@ -83,6 +89,7 @@ def _search_own() -> list[Case]:
         Case("to next cells", lambda: after_move(make(2000, torus), 300, "next")),
         Case("moved in a row", lambda: after_moves(make(700, box, seed=2), 5)),
         Case("all in one cell moved", lambda: after_move(make(300, torus, "one-cell"))),
+        *(Case(f"radii up to {most} times", partial(_of_radii, most)) for most in (2, 16)),
     ]
 
 
@@ -107,5 +114,7 @@ def large_searches() -> list[Case]:
 
 
 def search_samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
-    """Yield particles; if the task is an update, particles that have moved."""
+    """Yield particles; for updates, which have moved; with their own radii, if it takes them."""
     yield from (moved_samples if form == "update" else samples)(algorithm, form)
+    if getattr(algorithm, "takes_radii", False):
+        yield _of_radii(16, 200), {}

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 class Neighbours:
     """Neighbours strictly nearer than the cutoff; each pair appears from both sides.
 
+    If particles have radii of their own, those of a particle are nearer than its radius, so that a
+    pair may appear from one side.
+
     counts: int32, shape (particles,), the number of neighbours of each particle, by id.
     offsets: int64, shape (particles + 1,), exclusive prefix sum of the counts, or None.
     neighbours: int32, shape (offsets[-1],), particle ids, in any order within a row; or None.

@@ -13,6 +13,7 @@ from gpubench.problems.neighbours.pairs import (
     SampledNeighbourOracle,
     neighbour_oracle,
 )
+from gpubench.problems.neighbours.radii import RadiiOracle
 from gpubench.problems.particles.inputs import ParticleSet
 
 
@@ -34,11 +35,8 @@ class NeighbourQueryOracle(Oracle):
 
     def check(self, algorithm: Any) -> str | None:
         """Check the neighbours within `algorithm.cutoff`."""
-        download, answer, cutoff = (
-            algorithm.download,
-            self.answer_of(algorithm, Neighbours),
-            algorithm.cutoff,
-        )
+        download, cutoff = algorithm.download, algorithm.cutoff
+        answer = self.answer_of(algorithm, Neighbours)
         if cutoff not in self._pairs:
             self._pairs[cutoff] = self.pairs(self.positions, self.grid, cutoff, self.exact)
         pairs, counts = self._pairs[cutoff], download(answer.counts)
@@ -54,7 +52,8 @@ class NeighbourSearchOracle(Oracle):
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         *before, newest = inputs.history
-        self.states = [*(_before(state, exact) for state in before), SearchOracle(newest, exact)]
+        last = (SearchOracle if newest.radii is None else RadiiOracle)(newest, exact)
+        self.states: list[Oracle] = [*(_before(state, exact) for state in before), last]
 
     def check(self, algorithm: Any) -> str | None:
         """Check the neighbours after a launch; for an update, in all states."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,11 +21,13 @@ DISTRIBUTIONS = (
     "symmetric",
     "free-surface",
     "coincident",
+    "power-law",
 )
+CONTRASTED = ("power-law", "free-surface", "clusters")  # that take a contrast
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
 DESTINATIONS = ("random", "next", "step")
 # From least to most clustered.
-CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")
+CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "power-law", "clusters", "one-cell")
 
 # From least to most ordered.
 ORDERED = {"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"}
@@ -33,6 +35,27 @@ ORDERED = {"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "c
 # The number of neighbours relative to a uniform distribution: the mean of the squared density over
 # the squared mean density; for clusters it depends on how they overlap.
 CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
+POWER_LAW = 1000.0  # its contrast, if none is given
+SURFACE = 0.4  # the mean height of a free surface, in box heights
+CLUSTERS, CLUSTER_WIDTH = 32, 0.05  # width: standard deviation, relative to the box edge
+PEAK = 1 / (CLUSTERS * (math.sqrt(2 * math.pi) * CLUSTER_WIDTH) ** 3)  # over the mean density
+
+
+def thin_share(distribution: str, contrast: float | None) -> float:
+    """Return the fraction of the particles that is spray, or between clusters."""
+    if contrast is None:
+        return 0.0
+    if distribution == "clusters":
+        return PEAK / (contrast - 1 + PEAK)
+    return (1 - SURFACE) / (1 - SURFACE + SURFACE * contrast)
+
+
+def crowding_of(distribution: str, contrast: float | None) -> float:
+    """Return the number of neighbours relative to a uniform distribution; see CROWDING."""
+    if distribution == "power-law":
+        return max(1.0, 0.45 * math.sqrt(contrast or POWER_LAW))
+    dense = 1 - thin_share(distribution, contrast)
+    return 1 + (CROWDING.get(distribution, 1) - 1) * dense**2
 
 
 def check_move(particles: int, grid: Grid, moved: int | None, destination: str) -> None:
@@ -61,6 +84,8 @@ class Particles(Recipe):
     moved_fraction: `moved` as a fraction of the particles, for sweeps over the number of particles;
         the constructor converts it to `moved` and sets it to None.
     destination: where particles moved, see inputs.move; None if nothing moved.
+    contrast: highest over lowest density, see inputs.make. radii: longest over shortest radius, if
+        particles have radii of their own, up to one cell edge, see inputs.with_radii.
     """
 
     kind, size_axis, named_by = "particles", "particles", "particles"
@@ -112,6 +137,14 @@ class Particles(Recipe):
         False,
         recorded=tuple[bool, bool, bool],
     )
+    contrast: float | None = axis(
+        Words("Contrast", "highest over lowest density", "contrast {}", "number", place=2),
+        {"type": "number", "exclusiveMinimum": 1}, None,
+    )  # fmt: skip
+    radii: float | None = axis(
+        Words("Radii", "longest over shortest radius", "radii up to {} times", "number", place=2),
+        {"type": "number", "exclusiveMinimum": 1, "maximum": 1024}, None,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.moved_fraction is not None:
@@ -123,6 +156,12 @@ class Particles(Recipe):
             raise UserError("particles that move need a destination: random or next")
         if self.destination is not None:
             check_move(self.particles, self.grid, self.moved, self.destination)
+        if self.contrast is not None and self.distribution not in CONTRASTED:
+            raise UserError(
+                f"{self.distribution} particles take no contrast: {', '.join(CONTRASTED)} do"
+            )
+        if self.radii is not None and self.destination is not None:
+            raise UserError("particles with radii of their own do not move: leave out either")
 
     @cached_property
     def grid(self) -> Grid:
@@ -133,6 +172,7 @@ class Particles(Recipe):
         from gpubench.core.grid import grid_for  # NumPy is slow to import
 
         grid = grid_for(self.particles, self.per_cell, (self.periodic,) * 3)
+        grid = replace(grid, shortest=self.radii and grid.reach / self.radii)
         return grid.centred() if self.distribution == "symmetric" else grid
 
     @property
@@ -141,6 +181,8 @@ class Particles(Recipe):
         parts = [f"{self.particles:,} particles", f"{self.per_cell:g} per cell", self.order]
         if self.moved is not None:
             parts.append(f"{self.moved:,} moved")
+        for name in ("contrast", "radii"):
+            parts += [f"{name} {value:g}"] if (value := getattr(self, name)) else []
         return ", ".join(parts)
 
     @property
@@ -154,7 +196,9 @@ class Particles(Recipe):
     @property
     def neighbours(self) -> int:
         """The approximate total number of neighbours nearer than one cell edge."""
-        ball = 4 / 3 * math.pi * self.per_cell * CROWDING.get(self.distribution, 1)
+        ball = 4 / 3 * math.pi * self.per_cell * crowding_of(self.distribution, self.contrast)
+        if self.radii:  # the mean cube of logarithmically uniform radii
+            ball *= (1 - self.radii**-3) / (3 * math.log(self.radii))
         return round(self.particles * min(ball, self.particles))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,17 @@ from numpy.typing import NDArray
 from gpubench.base.errors import UserError
 from gpubench.base.threads import over, stable_order, take
 from gpubench.core.grid import Grid
+from gpubench.problems.particles.axes import (
+    CLUSTER_WIDTH,
+    CLUSTERS,
+    POWER_LAW,
+    SURFACE,
+    thin_share,
+)
 
-CLUSTERS = 32
-CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, relative to the box edge
-# A free surface, in box heights: its mean height, the amplitude of its waves, and the fraction of
-# particles that are spray above it.
-SURFACE = 0.4
-WAVES = 0.05
-SPRAY = 0.01
+WAVES = 0.05  # amplitude of the waves of a free surface, in box heights
+SPRAY = 0.01  # fraction of the particles above it, if no contrast is given
+RADII = 256  # different radii
 DISPLACED = 0.01  # fraction of the particles that `nearly-sorted` swaps
 STEP = 0.02  # standard deviation of a simulation step along each axis, in cell edges
 MARGIN = 0.05  # minimum distance of placed particles from the walls of their cell, in cell edges
@@ -39,11 +43,14 @@ def _lattice(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np
     return ((corner + (inner + jitter) / sites) / grid.cells).astype(np.float32)
 
 
-def _clusters(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+def _clusters(
+    rng: np.random.Generator, particles: int, grid: Grid, between: float = 0.0
+) -> NDArray[np.float32]:
     centres = rng.random((CLUSTERS, 3), np.float32)
     spread = rng.standard_normal((particles, 3), np.float32) * np.float32(CLUSTER_WIDTH)
     unit = take(centres, rng.integers(0, CLUSTERS, particles))
     unit += spread
+    unit[: round(between * particles)] = rng.random((round(between * particles), 3), np.float32)
     return _back_inside(unit, grid)
 
 
@@ -66,9 +73,11 @@ def _coincident(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray
     return np.repeat(_uniform(rng, -(-particles // 2), grid), 2, axis=0)[:particles]
 
 
-def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+def _free_surface(
+    rng: np.random.Generator, particles: int, grid: Grid, above: float = SPRAY
+) -> NDArray[np.float32]:
     unit = rng.random((particles, 3), np.float32)
-    spray = rng.choice(particles, round(SPRAY * particles), replace=False, shuffle=False)
+    spray = rng.choice(particles, round(above * particles), replace=False, shuffle=False)
     # Turned upside down, the region above the surface is the region under the opposite waves.
     drops = unit[spray]
     _under_waves(drops, 1 - SURFACE, -WAVES)
@@ -76,6 +85,21 @@ def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArr
     _under_waves(unit, SURFACE, WAVES)
     unit[spray] = drops
     return unit
+
+
+def _power_law(
+    rng: np.random.Generator, particles: int, grid: Grid, contrast: float = POWER_LAW
+) -> NDArray[np.float32]:
+    # Within m of the centre along every axis, a core of even density, m = core, holds 8 core, and
+    # each shell around it 24 dm, as the density falls as m^-2: together 12 - 16 core.
+    core = np.float32(0.5 / np.sqrt(contrast))
+    unit = 2 * rng.random((particles, 3), np.float32) - 1
+    held = (12 - 16 * core) * rng.random(particles, np.float32)
+    outside = np.flatnonzero(held >= 8 * core)
+    face = rng.integers(0, 6, len(outside))
+    unit[outside, face % 3] = 1 - face // 3 * 2
+    half = np.maximum(core, core + (held - 8 * core) / 24)
+    return unit * half[:, None] + np.float32(0.5)
 
 
 def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> None:
@@ -250,4 +274,16 @@ SAMPLERS = {
     "symmetric": _symmetric,
     "free-surface": _free_surface,
     "coincident": _coincident,
+    "power-law": _power_law,
 }
+
+
+def unit_positions(
+    rng: np.random.Generator, particles: int, grid: Grid, distribution: str, contrast: float | None
+) -> NDArray[np.float32]:
+    """Draw positions of a distribution, in units of the box."""
+    sampler: Callable[..., NDArray[np.float32]] = SAMPLERS[distribution]
+    if contrast is None:
+        return sampler(rng, particles, grid)
+    is_law = distribution == "power-law"
+    return sampler(rng, particles, grid, contrast if is_law else thin_share(distribution, contrast))

@@ -21,15 +21,17 @@ from gpubench.core.grid import Grid
 from gpubench.core.recipe import MAX_PARTICLES
 from gpubench.problems.particles.axes import DISTRIBUTIONS, ORDERS, Particles, check_move
 from gpubench.problems.particles.drawing import (
-    SAMPLERS,
+    RADII,
     arrangement,
     in_the_box,
     place_inside,
     take_step,
     to_next_cells,
     to_random_cells,
+    unit_positions,
 )
 
+NOT_SHUFFLED = ("lattice", "symmetric", "coincident")  # these are not drawn in random order
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -40,6 +42,8 @@ class ParticleSet:
     positions: float32, shape (particles, 4); the fourth component is zero, and unused.
     grid: the cells that algorithms sort the particles into.
     before: the same particles before they moved, or None.
+    radii: float32, shape (particles,), within which each particle has neighbours; None if within
+        the grid's `reach`.
     """
 
     positions: NDArray[np.float32]
@@ -48,6 +52,7 @@ class ParticleSet:
     order: str
     seed: int | None
     before: ParticleSet | None = None
+    radii: NDArray[np.float32] | None = None
 
     @property
     def particles(self) -> int:
@@ -86,10 +91,12 @@ class ParticleSet:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over grid, cutoff and positions in every state, first 16 hex digits."""
+        """SHA-256 over grid, cutoff, radii and positions in all states, first 16 hex digits."""
         digest = hashlib.sha256(self.grid.packed().tobytes())
         if self.grid.cutoff is not None:
             digest.update(np.float64(self.grid.cutoff).tobytes())
+        if self.radii is not None:
+            digest.update(self.radii.data)
         for state in self.history:
             digest.update(np.ascontiguousarray(state.positions).data)
         return digest.hexdigest()[:16]
@@ -152,8 +159,9 @@ def from_positions(
 
 
 def make(
-    particles: int, grid: Grid, distribution: str = "uniform", order: str = "random", seed: int = 0
-) -> ParticleSet:
+    particles: int, grid: Grid, distribution: str = "uniform", order: str = "random", seed: int = 0,
+    contrast: float | None = None,
+) -> ParticleSet:  # fmt: skip
     """Draw a particle set.
 
     Distributions: `uniform`; `lattice`, a jittered lattice with equal numbers per cell (+- 1);
@@ -161,7 +169,11 @@ def make(
     `symmetric`, uniform in one octant of the box and mirrored at its three mid-planes;
     `free-surface`, a fluid that fills the box along z to 40 % of its height, with waves of 5 % of
     the height, and 1 % of the particles as spray above it, both of uniform density; `coincident`,
-    uniform, with two particles at each position.
+    uniform, with two particles at each position; `power-law`, a density that falls as m^-2 from an
+    even core, where m is the largest distance from the centre along an axis, in box edges.
+    contrast: of a power law, the density of the core over that at the walls (default 1000); of
+    clusters, at the peak of one alone over that of particles added evenly; of a free surface, of
+    the fluid over that of the spray.
     Orders: `random`; `cell`, sorted by cell id; `morton`, by Morton code of the cell;
     `nearly-sorted`, cell order with 1 % of the particles swapped with others.
     """
@@ -174,15 +186,10 @@ def make(
     if seed < 0:
         raise UserError(f"a seed is a whole number from 0 on, not {seed}")
     rng = np.random.default_rng(seed)
-    unit = SAMPLERS[distribution](rng, particles, grid)
-    positions = in_the_box(unit, grid)
+    positions = in_the_box(unit_positions(rng, particles, grid, distribution, contrast), grid)
     if order != "random":
         positions = take(positions, arrangement(rng, positions, grid, order))
-    elif distribution in (
-        "lattice",
-        "symmetric",
-        "coincident",
-    ):  # these distributions are not drawn in random order
+    elif distribution in NOT_SHUFFLED or contrast is not None:
         positions = positions[rng.permutation(particles)]
     return ParticleSet(positions, grid, distribution, order, seed)
 
@@ -211,9 +218,22 @@ def move(before: ParticleSet, moved: int | None, destination: str, seed: int = 0
     return replace(before, positions=positions, before=before)
 
 
+def with_radii(inputs: ParticleSet, longest_over_shortest: float, seed: int = 0) -> ParticleSet:
+    """Give each particle one of 256 radii from the grid's reach down, in equal ratios.
+
+    Radii do not depend on positions. Only searches that take them accept the result.
+    """
+    reach, rng = inputs.grid.reach, np.random.default_rng((seed, 2))
+    every = (reach * longest_over_shortest ** -np.linspace(0.0, 1.0, RADII)).astype(np.float32)
+    grid = replace(inputs.grid, shortest=reach / longest_over_shortest)
+    return replace(inputs, grid=grid, radii=every[rng.integers(0, RADII, inputs.particles)])
+
+
 def draw(axes: Particles, seed: int) -> ParticleSet:
     """Draw the particles of a recipe, and move them."""
-    start = make(axes.particles, axes.grid, axes.distribution, axes.order, seed)
+    start = make(axes.particles, axes.grid, axes.distribution, axes.order, seed, axes.contrast)
+    if axes.radii is not None:
+        start = with_radii(start, axes.radii, seed)
     if axes.destination is None:
         return start
     return move(start, axes.moved, axes.destination, seed)
