@@ -163,7 +163,8 @@ class Chooser:
             told = "; ".join(f"{each.subject.label}: {each.reason}" for each in barred[:3])
             # If all were skipped, they would be skipped again: suggest no command.
             lasting = reason is None and all(each.status == "skipped" for each in barred)
-            is_in_study = place.setting in model.settings and not lasting
+            alike = {(each.setting, each.contrast, each.radii) for each in model.places}
+            is_in_study = (place.setting, place.contrast, place.radii) in alike and not lasting
             return replace(
                 answer,
                 reason=reason or f"no search was right at every measured input nearby: {told}",
@@ -191,7 +192,8 @@ class Chooser:
     def _place(self, model: TimeModel, question: Question) -> InputPoint:
         """Return the question's input, with the most similar measured setting."""
         moved = None if question.moved is None else (question.destination or "next")
-        own = Setting(question.distribution, question.order, moved, question.periodic)
+        distribution = evidence.named(question.distribution, question.contrast)
+        own = Setting(distribution, question.order, moved, question.periodic)
         alike = (each for each in model.settings if each[:2] == own[:2])
         if question.destination is not None:
             alike = (each for each in alike if each.destination == question.destination)
@@ -200,7 +202,10 @@ class Chooser:
             key=lambda each: (each.destination != "next", each[3] != own[3], each[3]),
             default=own,
         )
-        return InputPoint(question.particles, question.per_cell, question.moved, setting)
+        return InputPoint(
+            question.particles, question.per_cell, question.moved, setting,
+            question.contrast or 1.0, question.radii,
+        )  # fmt: skip
 
 
 def chooser_for(task: str, called_from: str, given: Sequence[Path], device: str | None) -> Chooser:
@@ -327,7 +332,7 @@ def _crossing(
         if not (is_other[step] and is_known[step]):
             return
         inner, outer, winner = at[step - 1], at[step], model.subjects[first[step]]
-    value = evidence.from_octaves(axis := evidence.AXES[i], float(outer))
+    value = evidence.from_octaves(axis := place.axes[i], float(outer))
     yield Change(axis, end < place.octaves[i], value, winner, None)
 
 

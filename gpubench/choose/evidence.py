@@ -34,7 +34,7 @@ MODES = {GRAPH: ("graph", LAUNCHED), PYTHON: (LAUNCHED,)}
 NOT_MEASURED = "not measured"
 LAUNCHED_ALONE = "timed as launched from Python alone, unlike the fastest in a graph"
 LOCAL = Path("results/local")
-AXES = ("particles", "per_cell", "moved")  # the axes of interpolation
+AXES = ("particles", "per_cell", "moved", "contrast", "radii")  # the axes of interpolation
 UNMOVED = 0.001  # moves of a smaller fraction of the particles cost almost nothing
 
 
@@ -59,23 +59,34 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, order=True)
 class InputPoint:
-    """An input, given by its axes. per_cell, moved: see `Question`."""
+    """An input, given by its axes, see `Question`; without a contrast, it is 1."""
 
     particles: int
     per_cell: float
     moved: float | None
     setting: Setting
+    contrast: float = 1.0
+    radii: float = 1.0
+
+    @property
+    def axes(self) -> list[str]:
+        """The axes on which it has a value."""
+        return [axis for axis in AXES if getattr(self, axis) is not None]
 
     @cached_property
     def octaves(self) -> tuple[float, ...]:
         """The values along AXES, in octaves (see `to_octaves`), the unit of all distances."""
-        values = zip(AXES, (self.particles, self.per_cell, self.moved), strict=True)
-        return tuple(to_octaves(axis, value) for axis, value in values if value is not None)
+        return tuple(to_octaves(axis, getattr(self, axis)) for axis in self.axes)
 
     @property
     def words(self) -> str:
         """A description for users, without the setting."""
-        return words_of(self.particles, self.per_cell, self.moved)
+        return words_of(self.particles, self.per_cell, self.moved, self.contrast, self.radii)
+
+
+def named(distribution: str, contrast: float | None) -> str:
+    """Return the distribution of a setting: with and without a contrast, they are others."""
+    return distribution if contrast is None else f"{distribution} of a given contrast"
 
 
 def to_octaves(axis: str, value: float) -> float:
@@ -259,8 +270,9 @@ def _place(record: AnyRecord) -> InputPoint:
     moved = None if record.at("moved") is None else record.at("moved") / particles
     distribution, order = (record.at(name) or "" for name in ("distribution", "order"))
     periodic = "".join(compress("xyz", record.at("periodic") or ()))
-    setting = Setting(distribution, order, record.at("destination"), periodic)
-    return InputPoint(particles, per_cell, moved, setting)
+    contrast, radii = record.at("contrast"), record.at("radii") or 1.0
+    setting = Setting(named(distribution, contrast), order, record.at("destination"), periodic)
+    return InputPoint(particles, per_cell, moved, setting, contrast or 1.0, radii)
 
 
 def matrix(places: Sequence[InputPoint]) -> Floats:

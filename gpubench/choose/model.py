@@ -135,6 +135,8 @@ class TimeModel:
         }
         self.reference = max(self.subjects, key=lambda subject: len(self.right[subject]))
         self._octaves = matrix(self.places)
+        varies = (self._octaves != self._octaves[:1]).any(axis=0)
+        self._trended = max(2, *(1 + np.flatnonzero(varies)).tolist(), 0)  # up to the last of these
         self._in = {
             setting: np.array([place.setting == setting for place in self.places])
             for setting in self.settings
@@ -151,7 +153,7 @@ class TimeModel:
             for value in dict.fromkeys(values)
         ]
         self._at = self._coordinates(self._octaves, [place.setting for place in self.places])
-        self._basis = surface.basis(self._at, self._at, self._octaves.shape[1])
+        self._basis = surface.basis(self._at, self._at, self._trended)
 
     def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
         """Return octaves and an indicator column for each value in `_words`, for distances."""
@@ -174,7 +176,7 @@ class TimeModel:
         Errors are from leave-one-out interpolation: the error of the log ratio to the reference,
         plus the error of the reference if it was right; NaN where undefined.
         """
-        n, axes = self._octaves.shape
+        n, axes = len(self.places), self._trended
         made = [
             [getattr(self.right[subject].get(place), "ms", None) for place in self.places]
             for subject in self.subjects
@@ -205,7 +207,7 @@ class TimeModel:
     def ms(self, points: Floats, setting: Setting) -> Floats:
         """Return each subject's time at points of a setting in ms; NaN if it was never right."""
         at = self._coordinates(points, [setting])
-        return np.exp(surface.basis(at, self._at, self._octaves.shape[1]) @ self.fit[0].T).T
+        return np.exp(surface.basis(at, self._at, self._trended) @ self.fit[0].T).T
 
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None

@@ -167,8 +167,10 @@ def _change(change: Change) -> str:
     if change.axis == "moved":
         where = f"where {'less' if change.below else 'more'} than about {percent(value)} move"
     else:
-        is_count = change.axis == "particles"
-        many = f"{float(f'{value:.2g}'):,.0f} particles" if is_count else f"{value:.2g} per cell"
+        many = {
+            "particles": f"{float(f'{value:.2g}'):,.0f} particles",
+            "per_cell": f"{value:.2g} per cell",
+        }.get(change.axis, f"{change.axis} {value:.2g}")
         where = f"{'below' if change.below else 'above'} about {many}"
     return f"{where}: {change.winner.label}"
 

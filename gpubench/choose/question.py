@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +10,7 @@ from typing import ClassVar
 from gpubench.base.errors import UserError
 from gpubench.problems.key_sort.axes import KEY_TYPES, VALUE_BYTES
 from gpubench.problems.neighbours.tasks import TASKS
-from gpubench.problems.particles.axes import DESTINATIONS, DISTRIBUTIONS, ORDERS
+from gpubench.problems.particles.axes import CONTRASTED, DESTINATIONS, DISTRIBUTIONS, ORDERS
 
 GRAPH, PYTHON = CALLED_FROM = ("graph", "python")
 SORT = "sort"  # the task of a SortQuestion
@@ -27,6 +28,7 @@ class Question:
         destination: where they moved to; by default `next` or, if it was not measured, another.
     called_from: `graph`, where device time alone counts, or `python`, where launches count too.
     periodic: the axes along which the box repeats, some of xyz.
+    contrast, radii: highest over lowest density, longest over shortest radius; see `Particles`.
     """
 
     particles: int
@@ -38,6 +40,8 @@ class Question:
     destination: str | None = None
     called_from: str = GRAPH
     periodic: str = ""
+    contrast: float | None = None
+    radii: float = 1.0
 
     def __post_init__(self) -> None:
         if self.particles < 1:
@@ -60,6 +64,10 @@ class Question:
         require_known("distribution", self.distribution, DISTRIBUTIONS)
         require_known("order", self.order, ORDERS)
         require_known("destination", self.destination, (None, *DESTINATIONS))
+        if self.contrast is not None:
+            require_known("distribution", self.distribution, CONTRASTED)
+        if not (1 < (self.contrast or 2) < math.inf and 1 <= self.radii < math.inf):
+            raise UserError("--contrast takes a number above 1, --radii one of at least 1")
 
     @property
     def its_task(self) -> str:
@@ -69,7 +77,7 @@ class Question:
     @property
     def words(self) -> str:
         """A description of the input for users."""
-        return words_of(self.particles, self.per_cell, self.moved)
+        return words_of(self.particles, self.per_cell, self.moved, self.contrast or 1, self.radii)
 
 
 @dataclass(frozen=True)
@@ -95,10 +103,13 @@ class SortQuestion:
         return f"{self.keys:,} keys of {self.key_type}, values of {self.value_bytes} bytes"
 
 
-def words_of(particles: int, per_cell: float, moved: float | None) -> str:
+def words_of(
+    particles: int, per_cell: float, moved: float | None, contrast: float = 1, radii: float = 1
+) -> str:
     """Describe an input for users, without its setting."""
     moves = "" if moved is None else f", {100 * moved:.3g} % moved"
-    return f"{particles:,} particles, {per_cell:.4g} per cell{moves}"
+    varied = f", contrast {contrast:.4g}" * (contrast > 1) + f", radii {radii:.4g}" * (radii > 1)
+    return f"{particles:,} particles, {per_cell:.4g} per cell{moves}{varied}"
 
 
 def require_known(option: str, given: object, known: Collection[object]) -> None:

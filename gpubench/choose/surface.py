@@ -75,6 +75,9 @@ def corners(
     points of which the query is the convex combination of least height; the simplex method finds
     them for all queries at once. (SciPy's implementation takes half a second to import.)
     """
+    varies = (points != points[:1]).any(axis=0)
+    beyond = (np.abs(at - points[:1]) > NOTHING)[:, ~varies].any(axis=1)  # of what never varies
+    points, at = points[:, varies], at[:, varies]
     cases, (m, axes), n = len(exist), at.shape, len(points)
     far = np.vstack([np.eye(axes), np.full(axes, -1.0)])
     away = np.concatenate([points[None] - at[:, None], np.tile(far, (m, 1, 1))], axis=1)
@@ -109,5 +112,6 @@ def corners(
         basis[todo, leaves] = enters
     weight = np.where(made[:, :, -1] > NOTHING, made[:, :, -1], 0.0)
     weight[((basis >= n) & (weight > 0)).any(axis=1)] = 0
+    weight[np.tile(beyond, cases)] = 0
     index = np.where(weight > 0, basis, 0)
     return index.reshape(cases, m, -1), weight.reshape(cases, m, -1)

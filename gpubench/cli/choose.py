@@ -70,6 +70,13 @@ class Asked:
         opt("K", "In place of --per-cell: neighbours of a particle on average, if uniform."),
     ] = None
     periodic: PeriodicOption = ""
+    contrast: Annotated[
+        float | None,
+        opt("C", "Highest over lowest density, of a power-law, free-surface or clusters."),
+    ] = None
+    radii: Annotated[
+        float, opt("R", "Longest over shortest radius, if particles have radii of their own.")
+    ] = 1.0
     keys: Annotated[int | None, opt("N", "Number of keys to sort.")] = None
     value_bytes: Annotated[int, opt("W", "Bytes of a key's value.")] = 4
     key_type: Annotated[str, opt("T", "Type of the keys.")] = "uint32"
@@ -88,6 +95,8 @@ class Asked:
             if density is not None:
                 raise UserError("--cell and --density say the same: give one of them")
             density = self.particles / math.prod(edges_in(self.cell))
+        if self.neighbours is not None and self.radii != 1:
+            raise UserError("--neighbours is for one radius: give --per-cell of the longest")
         per_cell = _occupancy(
             self.per_cell, density, self.cutoff, self.neighbours, self.distribution
         )
@@ -97,6 +106,7 @@ class Asked:
         return Question(
             self.particles, per_cell, self.moved, task, self.distribution, self.order,
             self.destination, called_from, "".join(compress("xyz", axes_in(self.periodic))),
+            self.contrast, self.radii,
         )  # fmt: skip
 
 

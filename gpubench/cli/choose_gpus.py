@@ -82,7 +82,8 @@ def _command(question: Question | SortQuestion, study: str) -> str:
     """Return a command that measures what this question needs, with as few sweeps as possible."""
     if isinstance(question, SortQuestion) or question.moved is not None:
         return f"gpubench run {study}"
-    is_on_map = (question.distribution, question.order) == (Question.distribution, Question.order)
+    setting = question.distribution, question.order, question.radii
+    is_on_map = setting == (Question.distribution, Question.order, Question.radii)
     return f"gpubench run {study}" + (f" --sweeps {evidence.MAP}" if is_on_map else "")
 
 

@@ -248,6 +248,57 @@ def test_what_moved_is_no_evidence_for_what_did_not():
 # What it does not answer
 
 
+LAWS_OF_RATIOS = {
+    "tree": lambda ratio, n, p: 0.01 * (n / 2**12) ** 0.9 * p**0.2,
+    "cells": lambda ratio, n, p: 0.01 * (n / 2**12) ** 0.9 * p**0.2 * (ratio / 100) ** 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("axis", "ratios", "setting"),
+    [("contrast", (10, 300, 10**4), {"distribution": "clusters"}), ("radii", (None, 8, 300), {})],
+)
+def test_contrasts_and_radii_are_interpolated_and_no_further(axis, ratios, setting):
+    records = [
+        each
+        for ratio in ratios
+        for each in grid(
+            {name: partial(law, ratio or 1) for name, law in LAWS_OF_RATIOS.items()},
+            SIZES, [1, 4, 16], **setting, **{axis: ratio},
+        )
+    ]  # fmt: skip
+    found = chooser(*records)
+
+    def asked(ratio):
+        return found.choose(Question(30_000, 3, **setting, **{axis: ratio}))
+
+    below, above = asked(40), asked(250)
+    assert [each.best.subject.algorithm for each in (below, above)] == ["cells", "tree"]
+    assert (below.verdict, above.verdict) == ("chosen", "chosen")
+    (crossing,) = (change for change in below.changes if change.axis == axis)
+    assert crossing.value == pytest.approx(100, rel=0.1) and crossing.winner.algorithm == "tree"
+    assert f"above about {axis} 1e+02: tree" in "\n".join(output.evidence_lines(below))
+    Draft202012Validator(json.loads(output.SCHEMA_FILE.read_text())).validate(
+        json.loads(json.dumps(output.as_json(below)))
+    )
+    beyond = asked(2 * 10**4)
+    assert beyond.verdict == "declined" and beyond.command is None
+    assert f", {axis} 2e+04 is outside of what was measured" in beyond.reason
+    assert asked(ratios[-1]).best.subject.algorithm == "tree"
+
+
+def test_clusters_with_and_without_a_contrast_are_others():
+    records = grid(LAWS, SIZES, OCCUPANCIES, distribution="clusters", contrast=100)
+    answer = chooser(*records).choose(Question(30_000, 3, distribution="clusters"))
+    only = "nothing was measured of clusters, random, only of: clusters of a given contrast, random"
+    assert answer.reason == only
+    with pytest.raises(UserError, match="--distribution takes one of power-law, free-surface"):
+        Question(30_000, 3, contrast=10)
+    for fields in ({"radii": 0.5}, {"contrast": 1.0, "distribution": "clusters"}):
+        with pytest.raises(UserError, match="--contrast takes a number above 1"):
+            Question(30_000, 3, **fields)
+
+
 @pytest.mark.parametrize(
     ("question", "words"),
     [
@@ -368,7 +419,7 @@ def two_orders():
     return chooser(*all_of_it, *half)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(question=QUESTIONS)
 def test_there_is_never_an_answer_outside_the_hull(two_orders, question):
     n, p = math.log2(question.particles), math.log2(question.per_cell)
@@ -505,6 +556,7 @@ def test_points_on_a_line_hold_nothing_but_the_line():
     assert weight.any(axis=1).tolist() == [True, True, False, False]
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1))
 def test_shares_come_back_from_octaves(share):
     there = evidence.to_octaves("moved", share)
