@@ -65,7 +65,8 @@ def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
         place, task = race[0].place, race[0].task
         if (moved_share(place) is not None) != (task == "update"):
             continue
-        words = ", ".join(AXES[n].say(getattr(place, n)) for n in ("distribution", "order"))
+        named = ("distribution", "order", "contrast", "radii")
+        words = ", ".join(AXES[n].say(v) for n in named if (v := getattr(place, n)) is not None)
         if task == "update":
             words = AXES["per_cell"].say(place.per_cell)
         found.setdefault(words, {}).setdefault((place.particles, _level(race)), race)

@@ -73,12 +73,14 @@ def sections(searches: Searches, slug: str) -> list[Section]:
     tiled = [maps.figure(searches, name, slug) for name in searches.by_question]
     moved = searches.of("update")
     steps = searches.run.only(lambda cell: cell.place.workload is not None)
-    stepped = ("time_step", "skin")
+    stepped, varied = ("time_step", "skin"), ("contrast", "radii")
+    uneven = searches.run.only(lambda cell: any(getattr(cell.place, n) for n in varied))
     return [
         Section(
             title=f"The fastest {searches.run.clock}, input by input",
             figures=[drawn for drawn in tiled if drawn],
         ),
+        _along(uneven, "Where densities or radii vary", f"{slug}-uneven", varied),
         _along(moved, "Where particles have moved: update or rebuild", f"{slug}-moved", ("moved",)),
         _along(steps, "Whole steps: rebuild, re-sort, or a skin", f"{slug}-steps", stepped),
         beside,
