@@ -9,6 +9,12 @@
    or -1, number of tiles, image, 0), heads[cluster] the first chunk or -1. Chains need neither a count nor a capacity
    per cluster before they are written.
 
+   Compressed lists (Thaler and Keller 2026, arXiv 2602.19873: below 4 bytes a particle at 200 neighbours) would save
+   memory, but hardly time. At 201 neighbours tiles take 131 bytes a particle, 164 if not EXACT, 183 with clusters of
+   16; CSR takes 804. At the H100's 3.0 TB/s, to write and read tiles takes 0.023, 0.028, 0.031 ms of the 0.77, 0.62,
+   0.54 ms to list pairs and add up forces (pair-forces, ec77b46): 3 to 6 %, the most that lists of no bytes would
+   save, before they are coded and decoded. At 402 neighbours it is 3 to 7 %.
+
    CUDA runs BLOCK / 32 warps a block. Elsewhere a block of 32 threads stands for a warp, and barriers for its votes. */
 #ifndef GPUBENCH_COMMON_CLUSTERS_H
 #define GPUBENCH_COMMON_CLUSTERS_H
