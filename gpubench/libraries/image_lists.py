@@ -9,14 +9,19 @@ import numpy as np
 
 from gpubench.core.algorithm import Form
 from gpubench.libraries._image_lists import HostPairs, LibraryPairs
+from gpubench.libraries._library_sort import CUDA
+from gpubench.libraries.vesin import capacity
 from gpubench.problems.images.inputs import SystemSet
 
 
 class VesinImages(HostPairs):
-    """`vesin.NeighborList`: pairs as int64 and shifts as int32; those of one system not copied."""
+    """`vesin.NeighborList`: pairs as int64 and shifts as int32; those of one system not copied.
+
+    On a GPU it takes tensors, and has room for the pairs, unless none is asked for.
+    """
 
     name = "vesin-images"
-    summary = "vesin's list with shifts, on the host; a call for each system"
+    summary = "vesin's list with shifts; a call for each system"
     source = "Fraux and others, arXiv:2508.15704"
     package, module, extra = "vesin", "vesin", "rivals"
     call = """
@@ -25,14 +30,49 @@ search = NeighborList(cutoff=cutoff, full_list=True)
 pairs, shifts = search.compute(positions, cell, list(periodic), "PS")
 i, j = pairs.T
 """
+    forms: ClassVar[Mapping[str, Form]] = {
+        **HostPairs.forms,
+        "pairs-gpu": Form("list pairs and shifts, of tensors on a GPU", CUDA, allocates=True),
+    }
+    _room = 0
+
+    def prepare(self) -> None:
+        self.kind = "numpy" if self.form == "pairs" else "torch"
+        super().prepare()
 
     def begin(self) -> None:
-        super().begin()
+        self._separate()
         self._search = self._library.NeighborList(cutoff=self.inputs.cutoff, full_list=True)
+        while self.torch:
+            try:
+                self.search()
+                break
+            except RuntimeError:  # more pairs than it has room for
+                if self._room > self.particles:
+                    raise
+                self._room = 2 * (self._room or 128)
+
+    def by_default(self) -> tuple[Any, ...]:
+        self._room = 0
+        return self.search()
+
+    def change(self, inputs: SystemSet) -> None:
+        self.hold(inputs)
+        self._separate()
+
+    def _separate(self) -> None:
+        if self.torch is None:
+            super().begin()
+            self._cells: Any = self.inputs.vectors
+            return
+        self._systems = self.points.tensor_split(self.inputs.offsets[1:-1].tolist())
+        on = {"dtype": self.points.dtype, "device": self.torch.device}
+        self._cells = self.torch.torch.tensor(self.inputs.vectors, **on)
 
     def one(self, system: int, points: Any) -> tuple[Any, Any, Any]:
-        vectors, periodic, copy = self.inputs.vectors[system], list(self.periodic), self.systems > 1
-        pairs, shifts = self._search.compute(points, vectors, periodic, "PS", copy=copy)
+        given = points, self._cells[system], list(self.periodic)
+        with capacity(self._room):
+            pairs, shifts = self._search.compute(*given, "PS", copy=self.systems > 1)
         return pairs[:, 0], pairs[:, 1], shifts
 
 

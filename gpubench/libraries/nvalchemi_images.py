@@ -28,7 +28,8 @@ METHODS = {
 class NvalchemiImages(LibraryImages):
     """`nvalchemiops.torch.neighbors.neighbor_list` in float32, of one system or a batch.
 
-    Its state is prepared beforehand where it can be; rows fit the longest one, which it counts.
+    Its state is prepared beforehand, if `prepared` is 1, where it can be; rows fit the longest one,
+    which it counts.
     """
 
     name = "nvalchemi-images"
@@ -49,6 +50,7 @@ matrix, counts, shifts = neighbor_list(*given)"""
         for shape in ("rows", "matrix")
         for method, how in METHODS.items()
     }
+    defaults: ClassVar[Mapping[str, int]] = {"prepared": 1}
 
     _begins: Any  # of the pairs of each system, if they are in segments
 
@@ -83,6 +85,8 @@ matrix, counts, shifts = neighbor_list(*given)"""
             "max_neighbors": max(1, -(-most // ROUND)) * ROUND,
             "return_neighbor_list": self._shape == "rows",
         }
+        if not self.parameters["prepared"]:
+            return
         prepared = self._library.prepare_neighbor_list(self.points, **self._how)
         whole, self._how = self._how, {"cell": given["cell"], "state": prepared}
         try:

@@ -27,9 +27,11 @@ from gpubench.core.recipe import Inputs
 from gpubench.devices import Device, missing_feature
 from gpubench.libraries._image_lists import HostPairs
 from gpubench.libraries.fcl_collision import FclCollision
+from gpubench.libraries.list_searches import ListSearch
 from gpubench.libraries.neighbour_list import NeighbourListCall
 from gpubench.libraries.neighbour_list_images import NeighbourListImages
 from gpubench.libraries.numpy_sort import NumpySort
+from gpubench.libraries.warp_images import WarpImages
 from gpubench.primitives import simd_query
 from gpubench.problems.cells.contract import (
     CellListUpdate,
@@ -116,7 +118,9 @@ def missing_here(device: Device, name: str, form: str) -> str | None:
     cls: Any = registry.find_algorithm(name)
     if cls in (NeighbourListCall, NeighbourListImages) and device.spec == "opencl:pocl":
         return "searches arrays of NumPy on opencl:intel alone"
-    if issubclass(cls, HostSearch | HostPairs) and device.spec == "opencl:pocl":
+    if cls is WarpImages:
+        return "searches open boxes alone: traps try them"
+    if issubclass(cls, HostSearch | HostPairs | ListSearch) and device.spec == "opencl:pocl":
         return "works on the host, whatever the device: tried beside another"
     if issubclass(cls, CellSearch) and device.spec == "opencl:pocl" and form in PARTS_OF_A_LIST:
         return "launches nothing that a list or an update does not: those are tried here"
@@ -186,7 +190,7 @@ def whole_suites() -> list[Any]:
         )
         for name, form in FORMS
         if (name, form) not in REPEATED
-        for is_of_host in [issubclass(registry.find_algorithm(name), HostSearch)]
+        for is_of_host in [issubclass(registry.find_algorithm(name), HostSearch | ListSearch)]
         for is_part in [
             form.endswith("original")
             or form in ("count-world-limits", "both-halves")
@@ -410,7 +414,7 @@ class TestContract:
         algorithm.load(inputs)
         algorithm.launch()
         if isinstance(
-            algorithm, HostSearch | NumpySort | FclCollision
+            algorithm, HostSearch | ListSearch | NumpySort | FclCollision
         ):  # what it allocates is not the device's
             assert algorithm.workspace_bytes == sum(allocated) == 0
             return

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -131,6 +132,20 @@ def test_without_vesin_it_says_what_to_install(
     ):
         load(opencl_device, form="list-pairs", parameters={}, **make(10, TORUS).made_for)
     assert importlib.import_module is missing
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_a_list_with_images_is_a_search(opencl_device: Device, periodic: bool) -> None:
+    pytest.importorskip("matscipy")
+    inputs = make(500, replace(TORUS, periodic=(periodic,) * 3))
+    algorithm = made(opencl_device, "matscipy", "list-pairs", inputs)
+    algorithm.load(inputs)
+    algorithm.launch()
+    check = problems.problems()["neighbour-search"].check
+    assert check(algorithm, inputs) is None
+    assert algorithm.outcome() == {"writes": "each neighbour's image"}
+    algorithm.poison()
+    assert check(algorithm, inputs) is not None
 
 
 def test_pairs_become_rows() -> None:

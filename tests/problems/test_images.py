@@ -192,11 +192,12 @@ def test_the_suite_knows_more_than_nearest_images(nearest):
     assert nearest or not wrong
 
 
-def of_nvalchemi(form, inputs, search):
+def of_nvalchemi(form, inputs, search, prepared=1):
     """Return the adapter of a library in which `search` answers, after its count of neighbours."""
     own = object.__new__(NvalchemiImages)
     own._shape, _, own._method = form.partition("-")
     own.inputs, own.points, own.kind = inputs, inputs.positions, "numpy"
+    own.parameters = {"prepared": prepared}
     own.particles, own.systems = len(inputs.positions), len(inputs.vectors)
     own.periodic = inputs.periodic
     kinds = {"float64": np.float64, "float32": np.float32, "int32": np.int32}
@@ -235,3 +236,10 @@ def test_tiles_are_not_for_pairs_with_several_images(form):
     with pytest.raises(NotSupported, match="half the least distance between faces"):
         of_nvalchemi(form, inputs, None)
     of_nvalchemi(form, Systems("60-70-80", 200, 60, systems=2).make(0), lambda: (0, 0, 0))
+
+
+def test_what_is_not_prepared_is_given_all_in_each_call():
+    inputs = make_systems([50], TILTED, 1.9)
+    given = of_nvalchemi("matrix-naive", inputs, None, prepared=0)._how
+    assert given["method"] == "naive" and given["max_neighbors"] == 16 and "state" not in given
+    assert "state" in of_nvalchemi("matrix-naive", inputs, lambda: (0, 0, 0))._how
