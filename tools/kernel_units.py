@@ -105,7 +105,7 @@ class Recorder(Device):
         self.wanted[Unit(file, tuple(sorted(constants.items())))].add(name)
         return lambda *arguments: None
 
-    def library(self, file: str, **constants: int | str) -> Any:
+    def library(self, file: str, headers: str = "", **constants: int | str) -> Any:
         """Record the library, and each function called while an algorithm is made."""
         unit = Unit(file, tuple(sorted(constants.items())), is_library=True)
         wanted = self.wanted[unit]

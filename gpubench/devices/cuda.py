@@ -319,14 +319,16 @@ class CUDADevice(Device):
 
         return machine_code(file, what, compiled)
 
-    def library(self, file: str, **constants: int | str) -> ctypes.CDLL:
+    def library(self, file: str, headers: str = "", **constants: int | str) -> ctypes.CDLL:
         """Compile a kernel file to a shared library of host functions, and load it.
 
         For code that is only available as host-side templates, such as CUB. Libraries are kept in
         the user's cache folder, by a hash of source, constants, compiler version and architecture.
+        headers: a folder that nvcc searches before its own, if any; its last change counts too.
         """
         source = kernel_folders(file)[0] / file
         defines = [f"-D{constant}={value}" for constant, value in sorted(constants.items())]
+        defines += [f"-I{headers}", f"-DOF={Path(headers).stat().st_mtime_ns}"] if headers else []
         what = "".join((_nvcc_version(), self.architecture, *defines))
         key = hashlib.sha256(source.read_bytes() + what.encode())
         folder = usable_cache()

@@ -58,6 +58,15 @@ class CubSort(KeySort):
         arrays = (self.keys, self.sorted_keys, self.values, self.sorted_values)
         self._call(_address(self._scratch), map(_address, arrays), _address(self.starts))
 
+    def outcome(self) -> dict[str, int | float | str]:
+        return super().outcome() | cub_version(self.device)
+
+
+def cub_version(device: Any, headers: str = "") -> dict[str, str]:
+    """Return the version of CUB in a folder of headers, or of the CUDA toolkit's."""
+    number = device.library("cub_version.cu", headers=headers).cub_version()
+    return {"cub": f"{number // 100_000}.{number // 100 % 1000}.{number % 100}"}
+
 
 def _address(array: Any) -> ctypes.c_void_p:
     """Return the address of an array; NULL for None."""

@@ -346,3 +346,12 @@ class TestCodeForCUDA:
         kept = sorted(path.suffix for path in folder.iterdir()) if is_kept else []
         assert kept == ([".code", ".code"] if is_kept else [])
         assert not any(Path(command[command.index("-o") + 1]).exists() for command in commands)
+
+    def test_other_headers_are_another_library(
+        self, device: Any, commands: list[list[str]], tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        monkeypatch.setattr(cuda, "usable_cache", lambda: tmp_path / "cache")
+        for headers in ("", str(tmp_path), "", str(tmp_path)):
+            device.library("cub_version.cu", headers=headers)
+        assert [f"-I{tmp_path}" in command for command in commands] == [False, True]

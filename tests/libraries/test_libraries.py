@@ -18,7 +18,7 @@ from gpubench import problems, registry
 from gpubench.base.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.libraries import _library
+from gpubench.libraries import _library, cccl_sort
 from gpubench.libraries._library import name_with_version, need
 from gpubench.problems.particles.inputs import make
 from gpubench.problems.sparse_product.inputs import of_particles
@@ -30,6 +30,7 @@ TORUS = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 4.0, 6.0), (True, False, False))
 # Whose library is missing first, and what brings it.
 RIVALS = {
     "warp-hash-grid": ("warp-lang", "rivals"),
+    "warp-bvh": ("warp-lang", "rivals"),
     "torch-sort": ("torch", "rivals-cuda13"),
     "search-torch-sort": ("torch", "rivals-cuda13"),
     "cupy-argsort": ("CuPy", "cuda13"),
@@ -120,6 +121,39 @@ class TestNeed:
         assert name_with_version("numpy") == "numpy"
 
 
+class TestCccl:
+    """CUB of cuda-cccl's headers, where they are; with `toolkit` 1, the toolkit's."""
+
+    def made(self, toolkit: int) -> Any:
+        self.asked: dict[str, Any] = {}
+
+        def library(file: str, headers: str = "", **constants: Any) -> Any:
+            self.asked[file] = headers, constants.get("SORT_BY")
+            return SimpleNamespace(sort_keys=lambda *_: 0, cub_version=lambda: 300_600)
+
+        device: Any = FakeDevice()
+        device.library, device.stream = library, SimpleNamespace(handle=0)
+        cls: Any = registry.find_algorithm("cccl-sort")
+        sizes = {"keys": 10, "value_bytes": 4, "segments": 2}
+        return cls(device, form="segmented-radix", parameters={"toolkit": toolkit}, **sizes)
+
+    def test_its_headers_are_found(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        headers = tmp_path / "cuda/cccl/headers/include"
+        headers.mkdir(parents=True)
+        monkeypatch.setattr(cccl_sort, "find_spec", lambda _: SimpleNamespace(
+            submodule_search_locations=[str(headers.parents[1])]
+        ))  # fmt: skip
+        assert self.made(0).outcome() == {"cub": "3.6.0"}
+        newest = str(headers)
+        assert self.asked == {"cccl_key_sort.cu": (newest, 2), "cub_version.cu": (newest, None)}
+        assert self.made(1).library is None and self.asked["cccl_key_sort.cu"] == ("", 2)
+
+    def test_without_them_it_is_skipped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(cccl_sort, "find_spec", lambda _: None)
+        with pytest.raises(NotSupported, match="cuda-cccl is not installed: pip install"):
+            self.made(0)
+
+
 class TestForms:
     @pytest.mark.parametrize("name", ["torch-sort", "cupy-argsort", "nvalchemi-cell-list"])
     def test_no_graph_holds_what_a_library_allocates(self, name: str) -> None:
@@ -139,23 +173,28 @@ class TestForms:
 
 
 class TestWarp:
-    """Warp's hash grid on the host, beside any OpenCL device."""
+    """Warp's hash grid and BVH on the host, beside any OpenCL device."""
 
-    def made(self, device: Device, form: str, inputs: Any) -> Any:
-        cls: Any = registry.find_algorithm("warp-hash-grid")
+    @pytest.fixture(autouse=True, params=["warp-hash-grid", "warp-bvh"])
+    def cls(self, request: pytest.FixtureRequest) -> Any:
+        return registry.find_algorithm(request.param)
+
+    def made(self, cls: Any, device: Device, form: str, inputs: Any) -> Any:
         return cls(device, form=form, parameters={}, **inputs.made_for)
 
     @pytest.mark.parametrize("form", ["build", "count", "ten-counts", "list"])
-    def test_it_finds_what_the_oracle_finds(self, opencl_device: Device, form: str) -> None:
+    def test_it_finds_what_the_oracle_finds(
+        self, cls: Any, opencl_device: Device, form: str
+    ) -> None:
         for inputs in (make(0, BOX), make(1, BOX), make(3000, BOX), make(700, BOX, "one-cell")):
-            algorithm = self.made(opencl_device, form, inputs)
+            algorithm = self.made(cls, opencl_device, form, inputs)
             algorithm.load(inputs)
             algorithm.launch()
             assert problems.problems()["neighbour-search"].check(algorithm, inputs) is None
 
-    def test_it_says_what_it_is(self, opencl_device: Device) -> None:
+    def test_it_says_what_it_is(self, cls: Any, opencl_device: Device) -> None:
         inputs = make(100, BOX)
-        algorithm = self.made(opencl_device, "list", inputs)
+        algorithm = self.made(cls, opencl_device, "list", inputs)
         algorithm.load(inputs)
         algorithm.launch()
         assert algorithm.library.startswith("warp-lang 1.")
@@ -166,11 +205,11 @@ class TestWarp:
         assert said["pairs"] == algorithm.answer.neighbours.shape[0] > 0
 
     def test_lost_neighbours_are_seen(
-        self, opencl_device: Device, monkeypatch: pytest.MonkeyPatch
+        self, cls: Any, opencl_device: Device, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The answer that is checked is Warp's: with a cell too narrow it would be wrong."""
         inputs = make(2000, BOX)
-        algorithm = self.made(opencl_device, "count", inputs)
+        algorithm = self.made(cls, opencl_device, "count", inputs)
         monkeypatch.setattr(algorithm, "cutoff", 0.7)
         algorithm.load(inputs)
         algorithm.launch()
