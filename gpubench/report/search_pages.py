@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from gpubench.report import formats, maps, tables, verdict
-from gpubench.report.axes import AXES, describe, varying
+from gpubench.report.axes import AXES, describe, sizes, varying
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Chart, Curve, Point, Scale, panel
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import Item, Row, Section, Table, number, words
-from gpubench.report.rankings import Searches, moved_share, question
+from gpubench.report.pages import NOTHING, Item, Row, Section, Table, number, words
+from gpubench.report.rankings import Contest, Searches, moved_share, question
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 from gpubench.report.verdict import Choice, Race, choose
 
 _USUAL_PER_CELL = 4  # occupancy shown in figures, if it was measured
+_BALL = 4 * math.pi / 3  # the volume of a ball whose radius is a cell's edge
 
 
 def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
@@ -54,8 +56,8 @@ def gist(searches: Searches) -> str:
         for name in first
         if (choice := found[name])
     }
-    said = verdict.told(parts, verdict.wrong(searches.run))
-    return said if parts else verdict.gist(searches.run)
+    said = verdict.told(parts, verdict.wrong(searches.run)) if parts else verdict.gist(searches.run)
+    return f"{_smallest(searches)} {said}".strip() if views and views.first == "libraries" else said
 
 
 def sections(searches: Searches, slug: str) -> list[Section]:
@@ -69,7 +71,11 @@ def sections(searches: Searches, slug: str) -> list[Section]:
         for name in searches.by_question:
             found, notes = _named(name, tables.subjects(searches.of(name)))
             work.append(Section(title=f"Equal work: {name}", tables=found, notes=notes))
-        return [beside, *work, _launched(searches), Section(tables=[libraries_table(searches)])]
+        led = Section(
+            title="The lead over the fastest library, input by input", tables=leads(searches)
+        )
+        last = Section(tables=[libraries_table(searches)])
+        return [led, beside, *work, _launched(searches), last]
     tiled = [maps.figure(searches, name, slug) for name in searches.by_question]
     moved = searches.of("update")
     steps = searches.run.only(lambda cell: cell.place.workload is not None)
@@ -86,6 +92,46 @@ def sections(searches: Searches, slug: str) -> list[Section]:
         beside,
         _launched(searches),
     ]
+
+
+def _smallest(searches: Searches) -> str:
+    """Say where our best leads the fastest library's best method by least, or is behind most."""
+    if not (found := searches.comparisons(searches.rivals)):
+        return ""
+    least = _least(found)
+    against = f"{least.rival.subject.label}, {least.rival.how}"
+    return f"The {_said(least, found)} is over {against}: the best method of the fastest library."
+
+
+def leads(searches: Searches) -> list[Table]:
+    """Return tables of our lead, by particles and neighbours, over each input's fastest library.
+
+    Each cell names the library's best method there; the notes say what the methods write besides.
+    """
+    found, made = searches.comparisons(searches.rivals), []
+    told = [axis for axis in varying(each.ours.place for each in found) if axis not in sizes()]
+    marks, note = tables.modes(each.rival for each in found)
+    writes = {e.rival.subject.label: e.rival.reported.get("writes") for e in found}
+    beside = [f"{name} also writes {what}." for name, what in sorted(writes.items()) if what]
+    groups = grouped(found, lambda e: (question(e.ours), describe(e.ours.place, told)))
+    for about, own in groups.items():
+        at = {(each.ours.place.count, each.ours.place.per_cell): each for each in own}
+        across = sorted({per_cell for _, per_cell in at})
+        heads = [f"{_BALL * n:.2g} neighbours, {AXES['per_cell'].say(n)}" for n in across]
+        rows = [
+            Row(AXES["particles"].write(size), [_led(at.get((size, n)), marks) for n in across])
+            for size in sorted({size for size, _ in at})
+        ]
+        caption = f"{', '.join(filter(None, about))}: times as fast as the fastest library"
+        made.append(Table(caption, [AXES["particles"].heading, *heads], rows, [note, *beside]))
+    return made
+
+
+def _led(each: Contest | None, marks: Mapping[str, str]) -> Item:
+    if each is None:
+        return NOTHING
+    detail = each.rival.subject.label + (", inconclusive" if each.ratio.is_open else "")
+    return tables.timed(each.rival, marks, detail, value=each.ratio.value)
 
 
 def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Section:
@@ -156,12 +202,20 @@ def _compared(searches: Searches, names: Collection[str], one: str, best: str) -
         tasks = formats.listing(dict.fromkeys(question(each.ours) for each in unclear))
         said += f", inconclusive in {len(unclear)} ({tasks})"
     if not lost:
-        least = min(compared, key=lambda each: each.ratio.value)
-        at = describe(least.ours.place, varying(each.ours.place for each in compared))
-        where = ", ".join(filter(None, (question(least.ours), at)))
-        said += f"; smallest lead {formats.ratio(least.ratio.value)} ({where}"
-        said += ", inconclusive)" if least.ratio.is_open else ")"
+        said += f"; {_said(_least(compared), compared)}"
     yield f"{said}."
+
+
+def _least(compared: Sequence[Contest]) -> Contest:
+    return min(compared, key=lambda each: each.ratio.value)
+
+
+def _said(least: Contest, compared: Sequence[Contest]) -> str:
+    """Write the smallest lead, and where it is."""
+    at = describe(least.ours.place, varying(each.ours.place for each in compared))
+    parts = question(least.ours), at, "inconclusive" if least.ratio.is_open else ""
+    where = ", ".join(filter(None, parts))
+    return f"smallest lead {formats.ratio(least.ratio.value)} ({where})"
 
 
 def libraries_chart(searches: Searches, slug: str) -> Chart:

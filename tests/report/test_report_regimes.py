@@ -288,6 +288,37 @@ def test_libraries_are_drawn_by_device_time_or_as_launched_beside_ours_as_launch
     assert rows["search-counting-sort"] == ["1.00", "1.00"]
 
 
+def test_the_page_of_libraries_begins_with_the_smallest_lead_and_names_each_best_method() -> None:
+    def timed(name: str, form: str, per_cell: int, particles: int, **more: Any) -> Any:
+        return search(name, form, particles, per_cell, study="rivals", sweep="neighbours", **more)
+
+    images = {"outcome": {"writes": "each neighbour's image"}}
+    places = [(per_cell, 2**n) for per_cell in (2, 8) for n in (12, 14)]
+    records = [timed("search-counting-sort", "list", *at, median=1.0) for at in places]
+    records += [timed("warp-hash-grid", "list", *at, median=4.0 + at[0]) for at in places]
+    for form, time in (("list-matrix", 3.0), ("list-pairs", 9.0)):
+        own = {"median": time, "periodic": [True] * 3, **images}
+        records.append(timed("nvalchemi-cell-list", form, 8, 2**14, **own))
+    records.append(timed("search-counting-sort", "list", 8, 2**14, median=2.0, periodic=[True] * 3))
+    field = field_of(records)
+    assert search_pages.gist(field).startswith(
+        f"The smallest lead {formats.ratio(1.5)} (list, 2¹⁴ particles, 8 per cell, periodic box)"
+        " is over nvalchemi-cell-list list-matrix, launched: the best method of the fastest library"
+    )
+    tables = {table.caption: table for table in search_pages.leads(field)}
+    [open_, closed] = (
+        next(t for caption, t in tables.items() if f", {kind}" in caption)
+        for kind in ("open", "periodic")
+    )
+    assert open_.columns[1:] == ["8.4 neighbours, 2 per cell", "34 neighbours, 8 per cell"]
+    assert [[(i.text, i.detail) for i in row.items] for row in open_.rows] == [
+        [("6.00", "warp-hash-grid list"), ("12.0", "warp-hash-grid list")]
+    ] * 2
+    assert [(row.head, row.items[0].text) for row in closed.rows] == [("2¹⁴", "1.50")]
+    assert "nvalchemi-cell-list list-matrix also writes each neighbour's image." in closed.notes
+    assert not any("list-pairs also" in note for note in closed.notes)
+
+
 def test_what_a_reader_of_a_study_s_times_must_know_begins_its_page(folder: Path) -> None:
     html = folder.joinpath("rivals.html").read_text("utf-8")
     lead = html.partition('<p class="lead">')[2].partition("</p>")[0]
