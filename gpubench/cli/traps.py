@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import structs
 
 from gpubench.base import install
 from gpubench.base.errors import UserError
@@ -18,28 +18,26 @@ from gpubench.cli import require
 from gpubench.cli.options import DeviceOption
 from gpubench.cli.output import print_table
 from gpubench.cli.values import arg, count, opt
+from gpubench.evidence.bounds import Environment
 from gpubench.problems.images import ImageSearchProblem
+from gpubench.verify import trap_results
+from gpubench.verify.trap_results import FAILED, Caught, TrapResults
 
 if TYPE_CHECKING:
     from gpubench.core.algorithm import Algorithm
-    from gpubench.report.pages import Page
-    from gpubench.verify.trapped import Caught
 
 FAMILY, ENDING = ImageSearchProblem.name, "-images"
 OUT = Path("reports/traps")
-MARKS = {"right": "right", "refused": "refused", "not offered": "\N{EN DASH}"}
-LEAD = (
-    "The same inputs, given to each library as its users give them, each in a process of its own."
-    " Right: the pairs that float64 arithmetic finds; those at the cutoff from both sides, or from"
-    " none. Refused: an error with a message. A dash: its interface, or this device, has no such"
-    " thing."
-)
 
 
 def traps(
     libraries: Annotated[
         list[str] | None,
-        arg("[LIBRARY]...", "As `gpubench list image` names them, or an adapter.py. Default: all."),
+        arg(
+            "[LIBRARY]...",
+            "As `gpubench list image` names them, or an adapter.py; default: all. Or the traps.json"
+            " of earlier runs, for one page.",
+        ),
     ] = None,
     only: Annotated[str, opt("TEXT", "Only traps whose name contains it.")] = "",
     device: DeviceOption = "auto",
@@ -54,23 +52,40 @@ def traps(
     A cell is right, refused with a message, wrong, crashed or hung; for the last three, lines that
     show it are printed.
     """
-    import pandas as pd
-
-    from gpubench.devices import open_device
-    from gpubench.problems.images.traps import traps as all_traps
-    from gpubench.verify import trapped
-
     require.one_process("traps")
     install.require("report", "gpubench traps")
+    from gpubench.cli.trap_page import CSV, csv, page
     from gpubench.report import folder, render
 
     require.folder("--out", out)
     folder.require_own(out)
-    chosen, names = _chosen(libraries or []), [name for name in all_traps() if only in name]
+    earlier = [Path(name) for name in libraries or () if name.endswith(".json")]
+    found = [*map(trap_results.load, earlier)]
+    if not found:
+        found = [_tried(libraries or [], only, device, limit, jobs)]
+    pages = [page(found)]
+    files = {**render.markdown(pages), **render.html(pages), CSV: csv(found)}
+    if not earlier:
+        files["traps.json"] = json.dumps(found[0].as_json(), indent=1)
+    folder.replace(out, files)
+    print(out / "index.html")
+    if any(cell.state in FAILED for each in found for cell in each.traps):
+        raise typer.Exit(1)
+
+
+def _tried(libraries: Sequence[str], only: str, device: str, limit: int, jobs: int) -> TrapResults:
+    """Try libraries, and print what came of it."""
+    from gpubench.devices import open_device
+    from gpubench.measure.environment import environment
+    from gpubench.problems.images.traps import traps as all_traps
+    from gpubench.verify import trapped
+
+    chosen, names = _chosen(libraries), [name for name in all_traps() if only in name]
     if not names:
         raise UserError(f"no trap has {only!r} in its name: {', '.join(all_traps())}")
     with open_device(device) as opened:
         spec, called, has = opened.spec, opened.name, opened.features
+        about = environment(opened)
     ways = [(c.name, form) for c in chosen for form in c.forms if c.forms[form].requires <= has]
     say(f"{len(names)} traps, {len(ways)} ways to search, on {called} ({spec})")
 
@@ -80,17 +95,13 @@ def traps(
     with ThreadPoolExecutor(jobs) as pool:
         columns = [*pool.map(tried, ways)]
     columns = [cells for cells in columns if any(c.state != "not offered" for c in cells)]
-    rows = [*zip(*columns, strict=True)]
-    shown = [(row[0].trap, *(MARKS.get(c.state, c.state.upper()) for c in row)) for row in rows]
-    print_table(("trap", *map(_named, columns)), shown)
-    for cell in (cell for cells in columns for cell in cells if cell.bug):
+    cells = [structs.replace(c, library=_named(own)) for own in columns for c in own]
+    found = TrapResults(Environment(about), cells)
+    shown = [(n, *(_mark(own[n].state) for own in found.columns.values())) for n in names]
+    print_table(("trap", *found.columns), shown)
+    for cell in (cell for cell in cells if cell.bug):
         print(f"# {cell.library} {cell.form}: {cell.state}\n{cell.bug}\n")
-    pages, each = [_page(columns, called)], [asdict(cell) for cells in columns for cell in cells]
-    files = {**render.markdown(pages), **render.html(pages)}
-    folder.replace(out, files | {"traps.csv": pd.DataFrame(each).to_csv(index=False)})
-    print(out / "index.html")
-    if any(cell["state"] not in MARKS for cell in each):
-        raise typer.Exit(1)
+    return found
 
 
 def _chosen(given: Sequence[str]) -> list[type[Algorithm]]:
@@ -112,40 +123,9 @@ def _chosen(given: Sequence[str]) -> list[type[Algorithm]]:
 
 
 def _named(cells: Sequence[Caught]) -> str:
-    """Return the name and version of a library, which a crash may hide, and the way it searches."""
-    library = max((cell.library for cell in cells), key=lambda name: " " in name)
-    return f"{library} {cells[0].form}"
+    """Return the name and version of a library, which a crash may hide."""
+    return max((cell.library for cell in cells), key=lambda name: " " in name)
 
 
-def _page(columns: Sequence[Sequence[Caught]], device: str) -> Page:
-    from gpubench.problems.images.traps import traps as all_traps
-    from gpubench.report.pages import Item, Page, Row, Section, Table, words
-
-    names, cells = [*map(_named, columns)], [cell for column in columns for cell in column]
-    groups: dict[str, list[Row]] = {}
-    for row in zip(*columns, strict=True):
-        states = [cell.state for cell in row]
-        items = [Item(MARKS.get(s, s), "none", strong=s not in MARKS) for s in states]
-        groups.setdefault(all_traps()[row[0].trap].group, []).append(Row(row[0].trap, items))
-    tables = [Table(group, ["Trap", *names], rows) for group, rows in groups.items()]
-    states = [*MARKS, "wrong", "crashed", "hung"]
-    counted = {_named(column): Counter(c.state for c in column) for column in columns}
-    total = [Row(name, [Item(str(n[s])) for s in states]) for name, n in counted.items()]
-    said = [
-        Row(c.trap, [words(f"{c.library} {c.form}"), words(c.said)])
-        for c in cells
-        if c.state == "refused"
-    ]
-    failures = [
-        Section(title=f"{c.library} {c.form}, {c.state}: {c.trap}", command=c.bug)
-        for c in cells
-        if c.bug
-    ]
-    sections = [
-        Section(level=2, tables=[Table(f"How many, on {device}", ["Library", *states], total)]),
-        Section(title="Every trap", level=2, tables=tables, links={"As CSV": "traps.csv"}),
-        Section(title="Failures, as lines that show them", level=2),
-        *failures,
-        Section(level=2, tables=[Table("What is refused", ["Trap", "Library", "Message"], said)]),
-    ]
-    return Page("index", "Neighbour searches in traps", LEAD, sections)
+def _mark(state: str) -> str:
+    return {"not offered": "\N{EN DASH}"}.get(state, state.upper() if state in FAILED else state)

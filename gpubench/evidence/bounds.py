@@ -42,7 +42,7 @@ Value = Scalar | list[Scalar] | dict[Line, Scalar]
 HOOKS: dict[type, Callable[[Any], Any]] = {}
 SUFFIXES = (".json", ".json.gz")  # file name extensions of our files
 LONGEST = 2**30  # maximum decompressed size of a file in bytes
-TEXTS = (".reason", ".failure")  # fields that may have several lines, as may a study's text
+TEXTS = (".reason", ".failure", ".bug")  # fields that may have several lines, as may a study's text
 # JSON that msgspec does not check fully: escapes, and numbers that are too small or may exceed 64
 # bits. Each alternative of a pattern starts with a literal, which makes the search faster.
 _ESCAPES = (re.compile(rb"\\[bfnrtu]"), re.compile(rb"\x7f"))

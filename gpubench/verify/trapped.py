@@ -17,11 +17,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from gpubench.base import children
@@ -32,29 +33,14 @@ from gpubench.problems.images.inputs import SystemSet
 from gpubench.problems.images.oracle import ImageSearchOracle, completed, pairs_within
 from gpubench.problems.images.traps import LONG, Trap, traps
 from gpubench.verify.smallest import shrink
+from gpubench.verify.trap_results import FAILED, Caught
 
-FAILED = ("wrong", "crashed", "hung")
 MOST_BYTES = 2**33  # that a process may take on a host
 SHRUNK, SHOWN = 2**14, 40  # particles that are shrunk, and that are printed
 TRIES, ROUNDS = 300, 20
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 # Errors by which Python code fails by accident; by others, with words, a library refuses.
 ACCIDENTS = LookupError, AttributeError, NameError, AssertionError, ZeroDivisionError
-
-
-@dataclass(frozen=True)
-class Caught:
-    """What came of a trap: right, refused, not offered, wrong, crashed or hung.
-
-    library: with its version. said: the error, or what is wrong. bug: lines that show it.
-    """
-
-    library: str
-    form: str
-    trap: str
-    state: str
-    said: str = ""
-    bug: str = ""
 
 
 class WrongAnswer(Exception):
@@ -77,7 +63,8 @@ def run(
             library = cell.library
             yield cell
     for name in left:
-        yield Caught(library, form, name, "crashed", "the process ended that imports the library")
+        why = "the process ended that imports the library"
+        yield Caught(library, form, name, "crashed", why, group=traps()[name].group)
 
 
 def main(algorithm: str, form: str, spec: str, limit: str, *names: str) -> None:
@@ -92,7 +79,7 @@ def main(algorithm: str, form: str, spec: str, limit: str, *names: str) -> None:
     forked(cls, form, spec, chosen[0])  # imports what is slow to import
     for trap in chosen:
         cell = forked(cls, form, spec, trap)
-        print(json.dumps(asdict(cell)), file=out, flush=True)
+        print(json.dumps(structs.asdict(cell)), file=out, flush=True)
 
 
 def forked(cls: Any, form: str, spec: str, trap: Trap) -> Caught:
@@ -119,14 +106,14 @@ def forked(cls: Any, form: str, spec: str, trap: Trap) -> Caught:
         name = signal.Signals(-number).name if number < 0 else f"status {number}"
         is_late = number == -signal.SIGALRM
         why = f"no answer within {trap.limit} s" if is_late else f"{name} {' '.join(said[-1:])}"
-        found |= {"state": "hung" if is_late else "crashed", "said": why.strip()}
+        found |= {"state": "hung" if is_late else "crashed", "said": _first(why)}
     if found["state"] in FAILED and "bug" not in found:
         found["bug"] = Tried(cls, form, None, trap, print).bug(trap.make(), found["said"])
     modules = {*found.pop("modules", ())} - sys.modules.keys()
     for module in modules if not spec.startswith("cuda") else ():  # for the traps that follow
         with suppress(Exception):
             __import__(module)
-    return Caught(form=form, trap=trap.name, **found)
+    return Caught(form=form, trap=trap.name, group=trap.group, **found)
 
 
 def _tell(cls: Any, form: str, spec: str, trap: Trap, tell: Callable[[str], None]) -> None:
@@ -353,9 +340,10 @@ def _only(inputs: SystemSet, kept: NDArray[np.intp]) -> SystemSet:
     return replace(inputs, positions=inputs.positions[kept], offsets=np.array([0, len(kept)]))
 
 
-def _first(error: BaseException) -> str:
-    """Return the first line of an error."""
-    return next(iter(str(error).strip().splitlines()), "")
+def _first(error: object) -> str:
+    """Return what can be printed of the first line of an error."""
+    line = next(iter(str(error).strip().splitlines()), "")
+    return "".join(filter(str.isprintable, line))[:900]
 
 
 if __name__ == "__main__":

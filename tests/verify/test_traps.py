@@ -69,7 +69,8 @@ def planted(tmp_path: Path) -> Path:
 # One process for all forms, which `gpubench traps` runs in one each.
 TRIED = """
 import json, sys
-from dataclasses import asdict, replace
+from dataclasses import replace
+from msgspec.structs import asdict
 from pathlib import Path
 from gpubench import registry
 from gpubench.problems.images.traps import traps
@@ -123,6 +124,14 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
     assert "lacks" not in cells  # one that lacks everything is no column
     assert "numpy 2" in (tmp_path / "out/index.html").read_text()
     assert "| two coincident | right |" in (tmp_path / "out/report.md").read_text()
+    again = ["traps", f"{out}/traps.json", f"{out}/traps.json", "--out", f"{out}/both"]
+    drawn = CliRunner().invoke(app, again)
+    assert drawn.exit_code == 1 and "ways to search" not in drawn.output
+    text = (tmp_path / "out/both/report.md").read_text()
+    assert "Nothing wrong, crashed or hung: numpy 2 right, numpy 2 refuses, " in text
+    assert text.count("import x") == 2 and "blind so" in text
+    with (tmp_path / "out/both/traps.csv").open() as file:
+        assert [*csv.DictReader(file)] == 2 * [*cells.values()]
 
 
 @pytest.mark.long
