@@ -49,19 +49,12 @@ def check_dpd_step(
     Single forces are compared in a region of about SAMPLE particles. A force on only one particle
     of a pair is detected anywhere: the sum over all particles must be exactly 0.
     """
-    step = int(before["step"])
-    compared = _DPDStep(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
-    problem = (
-        compared.wrong_ids()
-        or compared.wrong_force(step, seed, generator)
-        or compared.wrong_sum()
-        or compared.wrong_motion()
-    )
-    return f"step {step}: {problem}" if problem else None
+    ahead = INTEGRATORS[integrator] - 0.5
+    return DPDStep(before, after, force, box, fluid, ahead, time_step).problem(seed, generator)
 
 
 @dataclass(frozen=True)
-class _DPDStep(Between):
+class DPDStep(Between):
     """A comparison with the reference step; the arguments are those of `check_dpd_step`.
 
     ahead: the drag uses the new velocity plus this fraction of the velocity change.
@@ -73,23 +66,44 @@ class _DPDStep(Between):
     ahead: float
     time_step: float
 
+    def problem(self, seed: int, generator: str = "") -> str | None:
+        """Return the first error of the step, or None."""
+        step = int(self.before["step"])
+        problem = (
+            self.wrong_ids()
+            or self.wrong_force(step, seed, generator)
+            or self.wrong_sum()
+            or self.wrong_motion()
+        )
+        return f"step {step}: {problem}" if problem else None
+
+    def expected(
+        self, near: NDArray[np.intp], step: int, seed: int, generator: str
+    ) -> tuple[Floats, float | Floats]:
+        """Return forces among the particles in some rows, and the tolerance of those forces."""
+        places = self.before["places"][near]
+        velocities = self.before["velocities"][near]
+        drags = self.before["drags"][near] if "drags" in self.before else velocities
+        forces = pair_forces(
+            self.box.to_positions(places), drags[:, :3].astype(np.float64), places[:, 3],
+            velocities[:, 3].view(np.int32), self.box, self.fluid, self.time_step, step, seed,
+            generator=generator,
+        )  # fmt: skip
+        return forces, 0.0
+
     def wrong_force(self, step: int, seed: int, generator: str) -> str | None:
         """Compare the forces on the particles in a region with float64."""
         places = self.before["places"]
         rng = np.random.default_rng((seed, step))
+        rounding = FORCE_STEPS * self.fluid.force_step(self.time_step)
 
         def wrong(part: tuple[NDArray[np.intp], NDArray[np.bool_]]) -> str | None:
             near, inside = part
             ids = places[near, 3]
-            velocities = self.before["velocities"][near]
-            drags = self.before["drags"][near] if "drags" in self.before else velocities
-            expected = pair_forces(
-                self.box.to_positions(places[near]), drags[:, :3].astype(np.float64), ids,
-                velocities[:, 3].view(np.int32), self.box, self.fluid, self.time_step, step, seed,
-                generator=generator,
-            )[inside]  # fmt: skip
+            forces, slack = self.expected(near, step, seed, generator)
+            expected = forces[inside]
             felt = self.force[self.is_at[ids[inside]], :3].astype(np.float64)
-            tolerance = FORCE_STEPS * self.fluid.force_step(self.time_step)
+            tolerance = rounding + (slack[inside] if isinstance(slack, np.ndarray) else slack)
             if (worst := worst_of(felt - expected, tolerance)) is None:
                 return None
             return (

@@ -33,7 +33,7 @@ ROUNDING = 2.0**-24  # the greatest rounding error of a float32 velocity between
 
 # Parameters that let algorithms run with few particles, at a fluid's occupancy.
 ROOM: Mapping[str, Mapping[str, int]] = {
-    "fixed-capacity": {"capacity": 24},
+    "fixed-capacity": {"capacity": 64},
     "adaptive-bitonic": {"chunk": 64},
 }
 SKIN = 0.35
@@ -175,9 +175,11 @@ def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
     return np.array(times), np.array(energies)
 
 
-def trajectories(device: Device, *, particles: int, steps: int) -> CheckOutcome:
+def trajectories(
+    device: Device, *, particles: int, steps: int, workload: str = DPDStandard.name
+) -> CheckOutcome:
     """Compare states after some steps between all cell lists and neighbour lists."""
-    wanted = _state(device, Setup(DPDStandard.name, particles, seed=SEED), steps)
+    wanted = _state(device, Setup(workload, particles, seed=SEED), steps)
     differing, lacking, compared = [], [], 0
     for algorithm, form, skin in _cell_lists():
         requires = registry.find_algorithm(algorithm).forms[form].requires
@@ -185,7 +187,7 @@ def trajectories(device: Device, *, particles: int, steps: int) -> CheckOutcome:
             lacking.append(f"{algorithm} {form} {reason}")
             continue
         room: dict[str, Value] = {**ROOM.get(algorithm, {})}
-        setup = Setup(DPDStandard.name, particles, algorithm, form, room, SEED, skin)
+        setup = Setup(workload, particles, algorithm, form, room, SEED, skin)
         compared += 1
         if _state(device, setup, steps) != wanted:
             differing.append(f"{algorithm} {form}" + (f" with skin {skin}" if skin else ""))

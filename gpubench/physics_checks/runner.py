@@ -19,6 +19,7 @@ from gpubench.physics_checks import (
     domains,
     equilibrium,
     exactness,
+    lennard_jones,
     rayleigh_taylor,
     sph_exactness,
     sph_flows,
@@ -36,6 +37,7 @@ FAMILIES: Mapping[str, Sequence[Check]] = {
     ),
     "sph": (*sph_exactness.CHECKS, *sph_flows.CHECKS),
     "constraint-fluid": (*constraint.CHECKS, *constraint_solution.CHECKS),
+    "lj-fluid": lennard_jones.CHECKS,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +27,19 @@ STEPS_WITH_SKIN = 20
 # Hosts of several ranks look at the balance of the load every so many steps, which is timed too.
 STEPS_OF_RANKS = BALANCE_EVERY
 PHASE_STEPS = 20  # steps whose phases are timed
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """A workload that knows how long its lists hold, so that no host has to look.
+
+    missed: steps queued, but not done as a list did not hold: counted on the device.
+    """
+
+    missed: int
+
+    def settle(self) -> int:
+        """Advance to the state to measure, and return the number of steps of a launch."""
 
 
 class WorkloadStep(Algorithm):
@@ -76,7 +89,10 @@ class WorkloadStep(Algorithm):
         self._is_alone = ranks is None
         alone = self.workload if self._is_alone else None
         self._cells = alone.cell_by_id if isinstance(alone, InCells) else None
-        self._begun_at = self.workload.step
+        self._settles = self.workload if isinstance(self.workload, Settles) else None
+        if self._settles:
+            self.launches = self._settles.settle()
+        self._begun_at = self._queued
         self._moved: dict[str, float] = {}
 
     def load(self, inputs: SimulationStart) -> None:
@@ -92,8 +108,7 @@ class WorkloadStep(Algorithm):
         It is also an error if too few steps were done since the last `poison`. After a correct
         step, record the fraction of particles that changed cells.
         """
-        self.workload.count_steps()
-        if (done := self.workload.step - self._begun_at) < self.launches:
+        if (done := self._queued - self._begun_at) < self.launches:
             return f"a launch did {done} steps, expected {self.launches}"
         if self._cells is None:
             return self.workload.check()
@@ -110,10 +125,15 @@ class WorkloadStep(Algorithm):
 
     def poison(self) -> None:
         """Record the number of steps done, and clear the cells that the next step builds."""
-        self.workload.count_steps()
-        self._begun_at = self.workload.step
+        self._begun_at = self._queued
         if self._is_alone:
             self.workload.poison()
+
+    @property
+    def _queued(self) -> int:
+        """The number of simulation steps so far, done or missed."""
+        self.workload.count_steps()
+        return self.workload.step + (self._settles.missed if self._settles else 0)
 
     def phases_ms(self) -> dict[str, float]:
         """Return each phase's median time over some steps; with a skin, its mean, as steps differ.
@@ -132,7 +152,7 @@ class WorkloadStep(Algorithm):
         """Describe the values that the host reads back in each step, or return None."""
         if self.workload.host_part is not None:
             return self.workload.host_part
-        if self.workload.skin > 0:
+        if self.workload.skin > 0 and not self._settles:
             return "the host reads back whether the lists still hold, which no CUDA graph can hold"
         return self.workload.algorithm.no_graph
 

@@ -18,7 +18,7 @@ FORMS = [
     for form in cls.forms
 ]
 # Chunks of the default size are made for more particles than there are here.
-ROOM = {"fixed-capacity": {"capacity": 40}, "adaptive-bitonic": {"chunk": 32}}
+ROOM = {"fixed-capacity": {"capacity": 64}, "adaptive-bitonic": {"chunk": 32}}
 
 
 def made(

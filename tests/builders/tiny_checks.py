@@ -44,6 +44,12 @@ TINY: dict[str, dict[str, dict[str, Any]]] = {
         "energy": {"particles": 300, "span": 20.0},
         "solution": {"particles": 300, "depth": 0.2},
     },
+    "lj-fluid": {
+        "steps": {"particles": 864},
+        "trajectories": {"particles": 864, "steps": 4, "workload": "lj-fluid"},
+        "energy": {"particles": 864, "span": 2.0},
+        "state": {"particles": 864, "melt": 2.0, "span": 8.0},
+    },
 }  # fmt: skip
 
 

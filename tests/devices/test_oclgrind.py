@@ -149,6 +149,8 @@ with open_device("opencl:oclgrind") as device:
         particles = 260  # three blocks, and boxes that hold three cells with a skin
         if workload == "sph-rigid-body":
             given["drop"] = -0.6  # bodies touch the fluid from the beginning
+        if workload == "lj-fluid":
+            given["cutoff"] = 1.8
         workload = registry.find_workload(workload)
         simulation = workload(device, particles, algorithm, form, given, seed=1, skin=skin)
         simulation.advance(2)
@@ -353,7 +355,8 @@ def test_scan_of_many_tiles(under_oclgrind: Callable[..., Outcome]) -> None:
 # Workloads with kernels of their own. The others differ in scene and weights alone; what else the
 # paper has, its random numbers and integrator, are variants.
 KINDS = {
-    "constraint-fluid", "dpd-rayleigh-taylor", "sph-dam-break", "sph-rigid-body", "sph-unbounded",
+    "constraint-fluid", "dpd-rayleigh-taylor", "lj-fluid", "sph-dam-break", "sph-rigid-body",
+    "sph-unbounded",
 }  # fmt: skip
 ALIKE = {
     "dpd-rozen2008", "dpd-rozen2008-rayleigh-taylor", "dpd-rozen2008-separation",
@@ -375,6 +378,7 @@ IN_LISTS = IN_BOX - {"sph-rigid-body"}  # lists hold no bodies
         ("fixed-capacity", "one-pass", "0", {"dpd-rayleigh-taylor", "sph-dam-break"}, False),
         ("hash-grid", "world-limits", "0", {"dpd-rayleigh-taylor", "sph-unbounded"}, False),
         ("hash-grid", "original", "0.2", {"dpd-rayleigh-taylor", "sph-dam-break"}, False),
+        ("atomic-list", "one-pass", "0", {"lj-fluid"}, False),
     ],
 )
 def test_steps_of_workloads(

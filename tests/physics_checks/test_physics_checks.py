@@ -41,6 +41,7 @@ from gpubench.workloads.dpd import DPDRayleighTaylor
 EXACT = [
     *(("dpd", name) for name in ("pair-noise", "momentum", "energy")),
     *(("sph", name) for name in ("kernels", "steps", "exchange")),
+    *(("lj-fluid", name) for name in ("steps", "energy")),
     *(("constraint-fluid", name) for name in ("gradient", "steps", "momentum", "energy")),
 ]
 

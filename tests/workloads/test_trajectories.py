@@ -11,6 +11,7 @@ from small_simulations import FORMS, bits, made, trajectory
 from gpubench.base.errors import UserError
 from gpubench.workloads.constraint_fluid import ConstraintFluid
 from gpubench.workloads.dpd import DPDRayleighTaylor, DPDSeparation, DPDStandard
+from gpubench.workloads.lj_fluid import LJFluid
 from gpubench.workloads.sph import SPHDamBreak, SPHRigidBody
 from gpubench.workloads.workload import BlowUp
 
@@ -33,6 +34,7 @@ CASES: list[tuple[Any, int, int, dict[str, Any]]] = [
      {"iterations": 6, "restart": 4, "tolerance": 1e-4, "time_step": 2.0, "viscosity": 0.03}),
     (ConstraintFluid, CONSTRAINED, 8, {"solver": "jacobi", "iterations": 12, "viscosity": 0.03}),
     (ConstraintFluid, CONSTRAINED, 8, {"matrix": "float4", "tolerance": 1e-4, "viscosity": 0.03}),
+    (LJFluid, 864, 21, {}),
 ]  # fmt: skip
 USUAL = (0, 7, 10)
 USUAL_LISTS = [("counting-sort", "reorder"), ("hash-grid", "original")]
@@ -175,6 +177,10 @@ def test_a_step_that_is_too_long_is_told(device, workload, parameters, steps):
         (ConstraintFluid, {"tolerance": 0.0}, "tolerance must be positive"),
         (ConstraintFluid, {"warm_start": 1.5}, "warm_start must be 0 to 1"),
         (ConstraintFluid, {"solver": "cholesky"}, "solver must be one of conjugate-gradients"),
+        (LJFluid, {"particles": 400}, "at least three cells"),
+        (LJFluid, {"cutoff": 0.0}, "cutoff must be positive"),
+        (LJFluid, {"temperature": -1.0}, "temperature must be at least 0"),
+        (LJFluid, {"lanes": 3}, "lanes must be one of"),
         (ConstraintFluid, {"neighbours": 3.0}, "neighbours must be 8 to 200"),
     ],
 )
