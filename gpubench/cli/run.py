@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -60,6 +60,12 @@ def run(
             " of its own.",
         ),
     ] = False,
+    energy: Annotated[
+        bool, typer.Option("--energy", help="Read the joules that each launch takes, by NVML.")
+    ] = False,
+    counters: Annotated[
+        bool, typer.Option("--counters", help="Read hardware counters of each launch, by ncu.")
+    ] = False,
     transport: TransportOption = "auto",
     oversubscribe: OversubscribeOption = False,
     out: Annotated[Path, opt("DIR", "Folder of the results.")] = RESULTS,
@@ -91,7 +97,8 @@ def run(
             plan.plan(each, selection)
         with party.lead() as opened:
             engine = runner.engine_of(opened)
-            summaries = _measure(chosen, engine, out, selection, fresh, 1 if spread else crew.size)
+            ranks, wanted = 1 if spread else crew.size, {"energy": energy, "counters": counters}
+            summaries = _measure(chosen, engine, out, selection, fresh, ranks, wanted)
         say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
         if not messages.is_quiet():
             found = frame(summary.results for summary in summaries)
@@ -107,6 +114,7 @@ def _measure(
     selection: Selection,
     fresh: bool,
     ranks: int,
+    wanted: Mapping[str, bool],
 ) -> list[RunSummary]:
     """Measure the studies in turn, and report each; raise Exit(130) on Ctrl-C."""
     from gpubench.studies import runner
@@ -116,7 +124,7 @@ def _measure(
     try:
         for study in studies:
             summary = runner.run(
-                study, engine, out, selection, fresh=fresh, ranks=ranks, notice=say
+                study, engine, out, selection, fresh=fresh, ranks=ranks, notice=say, **wanted
             )
             summaries.append(summary)
             empty = summary.overhead_ms.items()

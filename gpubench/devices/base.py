@@ -164,6 +164,10 @@ class Device(AbstractContextManager["Device"], ABC):
         """Return the reasons for throttling in a reading of `state()`; usually none."""
         return ()
 
+    def energy_j(self) -> float | None:
+        """Read a counter of the joules that the whole device takes; None if not available."""
+        return None
+
     def close(self) -> None:
         """Free the device's resources; it must not be used again."""
 

@@ -410,22 +410,24 @@ class CUDADevice(Device):
             return None
         import pynvml as nvml
 
-        handle = self._nvml
+        gpu, clock, heat = self._nvml, nvml.nvmlDeviceGetClockInfo, nvml.nvmlDeviceGetTemperature
+        reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons
         return {
-            "clocks_sm_mhz": _nvml_try(
-                lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
-            ),
-            "clocks_mem_mhz": _nvml_try(
-                lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)
-            ),
-            "power_w": _nvml_try(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
-            "temperature_c": _nvml_try(
-                lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
-            ),
-            "throttle_reasons": _nvml_try(
-                lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-            ),
+            "clocks_sm_mhz": _nvml_try(lambda: clock(gpu, nvml.NVML_CLOCK_SM)),
+            "clocks_mem_mhz": _nvml_try(lambda: clock(gpu, nvml.NVML_CLOCK_MEM)),
+            "power_w": _nvml_try(lambda: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000),
+            "temperature_c": _nvml_try(lambda: heat(gpu, nvml.NVML_TEMPERATURE_GPU)),
+            "throttle_reasons": _nvml_try(lambda: reasons(gpu)),
         }
+
+    def energy_j(self) -> float | None:
+        if self._nvml is None:
+            return None
+        import pynvml
+
+        read = pynvml.nvmlDeviceGetTotalEnergyConsumption
+        joules: float | None = _nvml_try(lambda: read(self._nvml) / 1000)
+        return joules
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
         reasons = (state or {}).get("throttle_reasons") or 0

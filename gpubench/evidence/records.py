@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from gpubench import problems
 from gpubench.evidence import bounds, inputs
-from gpubench.evidence.bounds import Amount, Count, Exact, Line, Ms, Name, Number, Value
+from gpubench.evidence.bounds import Amount, Count, Exact, Line, Ms, Name, Number, Real, Value
 from gpubench.evidence.inputs import INPUTS, Input
 
 Status = Literal["ok", "wrong", "failed", "skipped"]
@@ -50,8 +50,9 @@ class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_
     the host to make the algorithm, load its input and launch it for the first time. library: name
     and version of the third-party package; None for our own. measured_on: in a run spread over
     several devices, the UUID of the GPU, or the spec of the OpenCL device. version: the version of
-    the timed code, see core/version.py. outcome: values reported beside the answer. Fields with a
-    default of None were added later.
+    the timed code, see core/version.py. outcome: values reported beside the answer. energy: see
+    measure/energy.py. counters: see studies/counters.py. Fields with a default of None were added
+    later.
     """
 
     status: ClassVar[Status]
@@ -92,6 +93,8 @@ class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_
     measured_on: Line | None = None
     version: Name | None = None
     outcome: dict[Line, Value]
+    energy: dict[Name, Real] | None = None
+    counters: dict[Name, Real] | None = None
     state_before: dict[Line, Value] | None
     state_after: dict[Line, Value] | None
 

@@ -25,6 +25,7 @@ class Budget:
     max_batch: maximum number of calls in a sample; one call of each of the works may exceed it.
     most_over_fastest: a task slower than the fastest of its comparison by more than this factor
         is left out, if `min_samples` of it would far exceed `seconds_per_task`.
+    energy: whether loops of some seconds follow, whose joules are read.
     """
 
     seconds_per_task: float = 0.25
@@ -33,6 +34,7 @@ class Budget:
     relative_half_width: float = 0.01
     max_batch: int = 256
     most_over_fastest: float = math.inf
+    energy: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_samples <= self.max_samples:

@@ -232,6 +232,7 @@ class Run:
     batch: counted calls of the works in a sample.
     stopped: why sampling stopped; empty while it continues.
     left_out: why the task was left out, with no samples at all; empty if it was not.
+    launch_batch: queues what a sample times.
     """
 
     def __init__(self, device: Device, task: Task, scratch: Any = None) -> None:
@@ -248,7 +249,7 @@ class Run:
         self._judged = 0
         self._turns = itertools.cycle(task.works)
         self.batch = 1
-        self._launch_batch: Work = task.works[0]
+        self.launch_batch: Work = task.works[0]
 
     def launch_first(self) -> None:
         """Launch each work once to trigger lazy initialization; record the mean duration."""
@@ -304,9 +305,9 @@ class Run:
         self._lead_in()
         if self.task.mode == "graph":
             poison()
-            self._launch_batch()
+            self.launch_batch()
             return
-        self._launch_batch()
+        self.launch_batch()
         poison()
         for work in self.task.works:
             work()
@@ -394,7 +395,7 @@ class Run:
         task = self.task
         if task.mode == "cold":
             self.batch = 1
-            self._launch_batch = lambda: next(self._turns)()
+            self.launch_batch = lambda: next(self._turns)()
             return
         multiple = math.lcm(len(task.works), task.grain)
         self.batch = multiple * math.ceil(least / multiple)
@@ -406,9 +407,9 @@ class Run:
                 work()
 
         if task.mode == "graph":
-            self._launch_batch = self._device.capture(launch_batch).launch
+            self.launch_batch = self._device.capture(launch_batch).launch
         else:
-            self._launch_batch = launch_batch
+            self.launch_batch = launch_batch
 
     def _time_batch(self) -> float:
         """Return the device time of one batch in milliseconds, and charge it to the budget."""
@@ -416,7 +417,7 @@ class Run:
         before = device.record()
         self._lead_in()
         start = device.record()
-        self._launch_batch()
+        self.launch_batch()
         end = device.record()
         elapsed = device.elapsed_ms(start, end)
         self._spent_ms += device.elapsed_ms(before, end)
@@ -434,4 +435,4 @@ class Run:
         elif self.task.mode == "hot":
             self.task.works[-1]()
         else:
-            self._launch_batch()
+            self.launch_batch()

@@ -29,7 +29,7 @@ RESERVED = frozenset({
     "state_before", "state_after", "machine", "backend", "date", "commit", "problem", "task",
     "answer", "replaces", "low_ms", "high_ms", "timings", "bound", "lost", "rank", "over_best",
     "is_first", "file", "cells", "kind", "name", "points", "requires", "quick", "subjects",
-    "modes",
+    "modes", "energy", "counters",
 })  # fmt: skip
 _LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # axes of other packages' kinds, by kind
 

@@ -24,6 +24,13 @@ from gpubench.report.axes import AXES, counts, sizes
 DRAW, EXCHANGE = "draw", "exchange"
 # A sample is long if it takes at least this many times as long as an empty sample.
 LONG = 20
+ENERGY = "{joules_per_million} ({low} to {high}), {watts} W, idle {idle_watts}"
+COUNTERS = {
+    "DRAM, MB": ("dram_bytes", 1e6), "L2, MB": ("l2_bytes", 1e6),
+    "L1 wavefronts, 10⁶": ("l1_wavefronts", 1e6), "Warp instructions, 10⁶": ("instructions", 1e6),
+    "Issue slots, %": ("issue_percent", 1), "Occupancy, %": ("occupancy_percent", 1),
+    "Registers": ("registers", 1),
+}  # fmt: skip
 _UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
 
 
@@ -135,6 +142,18 @@ class MeasurementRow:
         memory = {} if self.memory_bytes is None else {"memory_mb": self.memory_bytes / 1e6}
         every = {**memory, **self.record.outcome}
         return {name: value for name, value in every.items() if type(value) in (int, float, str)}
+
+    @cached_property
+    def hardware(self) -> dict[str, float | str]:
+        """What was read of a launch, by heading: joules; the least bytes it must move; counters."""
+        records = [timing.record for timing in self.ranked.measurement.timings[::-1]]
+        joules = next(filter(None, (record.energy for record in records)), {})
+        counted = next(filter(None, (record.counters for record in records)), {})
+        told = {name: formats.significant(value) for name, value in joules.items()}
+        found = {"J per 10⁶": ENERGY.format(**told)} if joules else {}
+        if counted and (moved := self.record.bytes_moved):
+            found |= {"Least, MB": moved / 1e6, "DRAM over least": counted["dram_bytes"] / moved}
+        return found | {h: counted[n] / unit for h, (n, unit) in COUNTERS.items() if counted}
 
     def unit_ms(self, unit: str) -> float:
         """Return a unit of published times in milliseconds, for this input."""

@@ -211,8 +211,7 @@ def _told(
     shown = [
         first,
         *sections,
-        Section(title=claimed.caption, tables=[claimed]),
-        Section(title=troubles.caption, tables=[troubles]),
+        *(Section(title=each.caption, tables=[each]) for each in (claimed, troubles)),
         last,
     ]
     kept = [replace(each, measured=run.environments) for each in shown if not each.is_empty]

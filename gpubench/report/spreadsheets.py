@@ -17,7 +17,7 @@ from gpubench.report.machines import Machine
 ENDING = "-records.csv.gz"  # suffix of a study's file
 _COUNTED = {"samples": "samples_ms", "throttled": "throttled_ms"}
 _JOINED = ("throttled_by", "remarks")
-_JSON = ("phases_ms", "clocks_sm_mhz")
+_JSON = ("phases_ms", "clocks_sm_mhz", "energy", "counters")
 
 
 def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, bytes]:

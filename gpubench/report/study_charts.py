@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 from gpubench.evidence.ranking import MODES, Variant
@@ -12,6 +13,11 @@ from gpubench.report.figures import BarChart, Chart, Curve, Point, Scale, Stacke
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import Scan, scans
 
+_RUN, _DRAM = "Warp instructions, 10⁶", "DRAM, MB"  # headings in MeasurementRow.hardware
+_LIMITS = (
+    "Limits: the copy bandwidth, and four warp instructions per clock and multiprocessor. A point"
+    " is an algorithm on its largest input."
+)
 Columns = Sequence[tuple[float, Sequence[MeasurementRow]]]
 
 
@@ -20,6 +26,7 @@ def charts(run: StudyRun, slug: str, axes: Collection[str] = AXES) -> list[Chart
     along = grouped((scan for scan in scans(run) if scan.axis in axes), lambda scan: scan.axis)
     made: list[Chart | BarChart] = [_phases(run, slug)]
     made += [_times(run, slug, axis, own) for axis, own in along.items()]
+    made += _roofline(run, slug)
     return [chart for chart in made if chart.panels]
 
 
@@ -44,6 +51,27 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
         title, label = "Share of each task in a step", "% of the step"
     caption = "Phases are timed by themselves after the step, so they do not add up to it exactly."
     return BarChart(f"{slug}-phases", title, caption, label, panels)
+
+
+def _roofline(run: StudyRun, slug: str) -> list[Chart]:
+    """Draw instructions per second over instructions per byte, below what the GPU can do."""
+    seen = sorted((c for c in run.timed if _DRAM in c.hardware), key=lambda c: c.place.count)
+    if not seen or not (rate := run.environments[0]["copy_bandwidth_gb_s"]):
+        return []
+    run_by = {run.labels[c.subject]: (c.hardware[_RUN], c.hardware[_DRAM], c) for c in seen}
+    at = {name: (n / moved, n / c.median_ms) for name, (n, moved, c) in run_by.items()}
+    clock = max(max(c.record.clocks_sm_mhz or [0]) for c in seen) / 1e3
+    peak = 4 * clock * run.environments[0]["device"].get("multiprocessors", 0) or math.inf
+    x = [min(at.values())[0] / 2, 2 * max(at.values())[0], peak / rate]
+    x = sorted(each for each in x if each < math.inf)
+    lines = [Curve.through("limits of the GPU", x, [min(each * rate, peak) for each in x])]
+    lines += [Curve.through(name, [x], [y], 1 + n) for n, (name, (x, y)) in enumerate(at.items())]
+    return [Chart(
+        f"{slug}-roofline", "Roofline of instructions", _LIMITS,
+        Scale("warp instructions per byte of DRAM", "number"),
+        Scale("10⁹ warp instructions per second", "number"),
+        [panel("", lines, "Instructions", "10⁹ per second")],
+    )]  # fmt: skip
 
 
 def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:

@@ -40,6 +40,10 @@ _BOUND = (
     "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %: they"
     " stay in a cache)."
 )
+_READ = (
+    "J: of the whole GPU, by NVML, with idle power; the interval is that of three loops and of the"
+    " counter's lag. Counters: by Nsight Compute, beside the timing. Least: what must be moved."
+)
 _WORDS = 24  # letters; longer texts may wrap
 _UNITS = {"us/record": "µs per record"}  # display names, if different
 
@@ -258,7 +262,8 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     at = [(value, cell) for value, cell in at if tried[cell.subject] == max(tried.values())]
     cells = [cell for _, cell in at]
     named = run.study.outcomes
-    if not any(named.keys() & cell.reported.keys() for cell in cells):
+    read = dict.fromkeys(heading for cell in cells for heading in cell.hardware)
+    if not read and not any(named.keys() & cell.reported.keys() for cell in cells):
         return None
     marks, note = modes(cells)
     shown = {f"Median, {unit_name(run.unit)}": [timed(c, marks, unit=run.unit) for c in cells]}
@@ -267,6 +272,7 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
         shown[f"{heading} per second, 10⁹"] = [_per_second(cell, name) for cell in cells]
     for name, heading in named.items():
         shown[heading] = [_reported(cell.reported.get(name)) for cell in cells]
+    shown |= {heading: [_reported(c.hardware.get(heading)) for c in cells] for heading in read}
     shown = {head: own for head, own in shown.items() if {*own} - {NOTHING}}
     names = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
     if len(values) == 1:
@@ -277,7 +283,7 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
         columns, rows = [*shown], [Row(*row) for row in zip(names, turned, strict=True)]
     where = [scan.title] if len(values) > 1 else [scan.title, axis.say(*values)]
     title = f"What the algorithms report at {', '.join(filter(None, where))}"
-    return Table(title, ["", *columns], rows, [note])
+    return Table(title, ["", *columns], rows, [note, *([_READ] if read else [])])
 
 
 def _per_second(cell: MeasurementRow, name: str) -> Item:

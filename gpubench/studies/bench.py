@@ -11,13 +11,16 @@ from typing import Any
 
 from gpubench import problems, registry
 from gpubench.base.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
+from gpubench.base.messages import say
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.memory import why_too_large
 from gpubench.core.oracle import Oracle, first_launch
 from gpubench.core.recipe import Inputs
 from gpubench.devices import Device, missing_feature
+from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import AnyRecord, make_record
 from gpubench.measure.clock import timed
+from gpubench.measure.energy import REFUSAL, energy_of, idle
 from gpubench.measure.phases import level_times
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
 from gpubench.measure.statistics import Summary
@@ -43,6 +46,7 @@ class Trial:
     drawn: record fields of its input: the hash, if the subject drew the input itself.
     facts: values reported by the algorithm (bytes_moved, workspace_bytes, peak_bytes, library,
         outcome; for simulations also steps per launch and phases), and the time of its first call.
+    energy: see measure.energy.energy_of, by the mode that is nearest to device time.
     """
 
     subject: Subject
@@ -53,6 +57,7 @@ class Trial:
     drawn: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     sampled: dict[Mode, Sampled] = field(default_factory=dict)
+    energy: dict[Mode, dict[str, float]] = field(default_factory=dict)
 
     def rule_out(self, status: str, reason: str) -> None:
         """Set the verdict and free the memory."""
@@ -87,6 +92,8 @@ def measure(
     """
     bench = Bench(group, items, device, reason, on_drawn, on_step)
     bench.time_together(budget, on_progress)
+    if budget.energy:
+        bench.measure_energy()
     on_progress(len(items) - sum(len(trial.sampled) for trial in bench.trials))
     return bench.finish()
 
@@ -189,6 +196,20 @@ class Bench:
                         self.note(trial, mode, run)
                 return
 
+    def measure_energy(self) -> None:
+        """Read the joules of each timed subject; say so where the device has no counter."""
+        runs = [(trial, self._runs[id(trial)]) for trial in self.trials if trial.sampled]
+        resting = idle(self._device) if runs else None
+        if runs and resting is None:
+            _say_once(REFUSAL)
+        for trial, of_trial in runs if resting else ():
+            mode: Mode = "graph" if "graph" in of_trial else min(of_trial)
+            self._say("reading the energy of", trial)
+            run, recipe = of_trial[mode], self._group.recipe
+            size, ms = getattr(recipe, recipe.size_axis), run.median_ms()
+            step = partial(energy_of, self._device, run.launch_batch, run.launches, ms, size)
+            trial.energy[mode] = step(resting)
+
     def finish(self, check: bool = True, phases: bool = True) -> list[AnyRecord]:
         """Check the timed subjects again, and return the records of all items.
 
@@ -211,6 +232,11 @@ class Bench:
         """Return the fields of a record that are known before its time."""
         described = self._group.described(self._device, trial.subject, mode)
         return described | self._drawn | trial.drawn
+
+
+@cache
+def _say_once(line: str) -> None:
+    say(line)
 
 
 def failed(
@@ -255,13 +281,8 @@ def _make_and_check(
         raise NotSupported(lacking)
     made: list[Algorithm] = []
     for inputs, oracle in zip(drawn, oracles, strict=True):
-        make: Callable[..., Algorithm] = cls
-        if isinstance(inputs, SimulationStart):
-            assert issubclass(cls, CellList)  # see study.check_names
-            workload = registry.find_workload(inputs.workload)
-            make = partial(WorkloadStep, workload=workload, algorithm=cls)
         before = draws.seconds
-        algorithm, making = timed(partial(_made, make, device, subject, inputs))
+        algorithm, making = timed(partial(made_for, subject, inputs, device))
         making -= draws.seconds - before  # excludes drawing inputs, which subjects share
         if isinstance(algorithm, WorkloadStep):
             trial.drawn = {"input_hash": algorithm.input_hash}
@@ -281,9 +302,16 @@ def _make_and_check(
     return None
 
 
-def _made(
-    make: Callable[..., Algorithm], device: Device, subject: Subject, inputs: Inputs
-) -> Algorithm:
+def made_for(subject: Subject, inputs: Inputs, device: Device) -> Algorithm:
+    """Make a subject for an input; a cell list for a simulation becomes its steps."""
+    cls = registry.find_algorithm(subject.algorithm)
+    make: Callable[..., Algorithm] = cls
+    if isinstance(inputs, SimulationStart):
+        if issubclass(cls, CellList):
+            workload = registry.find_workload(inputs.workload)
+            make = partial(WorkloadStep, workload=workload, algorithm=cls)
+        elif cls.needs["workload"] != inputs.workload:
+            raise NotSupported(f"{cls.name} is no {inputs.workload}: it is {cls.needs['workload']}")
     with device.compiled_together():
         return make(device, form=subject.form, parameters=subject.parameters, **inputs.made_for)
 
@@ -341,8 +369,9 @@ def _check_again(
         return wrong
     first = trial.algorithms[0]
     trial.facts |= facts_of(first)
-    if isinstance(first, WorkloadStep):
+    if first.family == STEP:
         trial.facts["steps"] = first.launches
+    if isinstance(first, WorkloadStep):
         if phases:
             trial.facts["phases_ms"] = first.phases_ms()
     elif phases:
@@ -408,6 +437,7 @@ def _timed_record(
     return make_record(
         **fields,
         **trial.facts,
+        energy=trial.energy.get(fields["mode"]),
         status="ok",
         **vars(summary),
         **{name: getattr(sampled, name) or None for name in lists},

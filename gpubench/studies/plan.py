@@ -52,7 +52,7 @@ class Group:
     def described(self, device: DescribedDevice, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that are known before the input is drawn."""
         declared = registry.find_algorithm(subject.algorithm).declared(subject.form)
-        if isinstance(self.recipe, Simulation):
+        if isinstance(self.recipe, Simulation) and declared["problem"] != STEP:
             declared |= {"problem": STEP, "task": None, "answer": None}
         workload = self.recipe.workload if isinstance(self.recipe, Simulation) else None
         version = version_of(subject.algorithm, workload, device.backend, self.ranks)

@@ -24,6 +24,7 @@ from gpubench.measure.environment import environment
 from gpubench.measure.progress import ProgressBar, progress
 from gpubench.measure.sampling import Budget
 from gpubench.studies.bench import measure
+from gpubench.studies.counters import Counting
 from gpubench.studies.plan import DescribedDevice, Group, Job, cell_key, missing, plan
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study
@@ -121,6 +122,8 @@ def run(
     budget: Budget | None = None,
     ranks: int = 1,
     notice: Callable[[str], None] = lambda sentence: None,
+    energy: bool = False,
+    counters: bool = False,
 ) -> RunSummary:
     """Measure a study and store its records, input by input.
 
@@ -130,7 +133,9 @@ def run(
     fresh: whether to repeat measurements that the folder already holds.
     ranks: the number of ranks in this run. Measurements that need another number are skipped; a run
         with that number adds them to the same file.
-    notice: called with the reason if a file of the same code is not continued.
+    notice: called with the reason if a file of the same code is not continued, or if there are no
+        counters.
+    energy, counters: whether to read the joules and the hardware counters of what is timed.
     Raises UserError for bad arguments (before anything is written), for a folder that cannot be
     written, or to which another process writes the same study; for parameters that an algorithm
     rejects, and where a requested size does not fit in memory. Other exceptions of an algorithm,
@@ -143,6 +148,8 @@ def run(
     _require_memory(groups, selection, device)
     if budget is None:
         budget = QUICK_CPU_BUDGET if selection.quick and device.is_cpu else study.budget
+    budget = replace(budget, energy=energy)
+    counting = Counting(groups, device, notice) if counters else None
     surroundings = engine.environment()
     text = None if study.name in registry.studies() else study.text
     with Store.open(store_folder, study.name, surroundings, text, study.anew) as store:
@@ -155,7 +162,7 @@ def run(
         counts: Counter[str] = Counter()
         with progress(total, study.title, done=resumed) as bar:
             for records in engine.measure(jobs, budget, bar):
-                store.add(records)
+                store.add(counting.counted(records) if counting else records)
                 counts.update(record.status for record in records)
     return RunSummary(
         path=store.path,
