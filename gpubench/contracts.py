@@ -12,6 +12,7 @@ from gpubench.core.oracle import Oracle
 from gpubench.core.problem import Problem
 from gpubench.core.recipe import Recipe, Words, among, axis, whole
 from gpubench.devices.base import Device
+from gpubench.libraries._engine import EngineStep
 from gpubench.libraries._image_lists import HostPairs
 from gpubench.primitives.bitonic_merge import BitonicMerge
 from gpubench.primitives.cell_query import CellQuery
@@ -53,7 +54,7 @@ from gpubench.workloads.workload import Workload
 __all__ = [
     "BACKENDS", "FILTERS", "NULL", "TASKS", "Algorithm", "Assembled", "BitonicMerge",
     "BlockRows", "Case", "CellIds", "CellList", "CellListUpdate", "CellQuery",
-    "CellsOfSortedKeys", "Collisions", "Compacted", "Device", "ExclusiveScan", "Form",
+    "CellsOfSortedKeys", "Collisions", "Compacted", "Device", "EngineStep", "ExclusiveScan", "Form",
     "Gather", "Grid", "HashedCells", "HashedGrid", "HostPairs", "HostSearch", "HostWork", "KeySet",
     "KeySort", "LimitedCells", "LinearBvh", "LinkedCells", "LoopMesh", "MatrixSet",
     "MeshCollision", "MeshPair", "NeighbourSearch", "Neighbours", "Noise", "NotSupported",

@@ -64,7 +64,12 @@ from gpubench.problems.subdivision.contract import Subdivided
 from gpubench.problems.subdivision.inputs import make_loop_mesh
 from gpubench.verify.conformance import run_conformance
 
-FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
+FORMS = [
+    (name, form)
+    for name, cls in registry.algorithms().items()
+    for form in cls.forms
+    if cls.family != "workload-step"
+]
 CELL_LISTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list"]
 UPDATES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list-update"]
 SEARCHES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "neighbour-search"]

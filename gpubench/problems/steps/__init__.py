@@ -1,5 +1,9 @@
-"""Simulation time steps, which build or update a cell list."""
+"""Simulation time steps: of our workloads over a cell list, or of another engine."""
 
+from collections.abc import Sequence
+from functools import partial
+
+from gpubench.core.case import Case
 from gpubench.core.problem import Problem
 from gpubench.problems.steps.axes import Simulation
 
@@ -12,3 +16,7 @@ class StepProblem(Problem):
     name = "workload-step"
     takes = Simulation
     oracle_name = "WorkloadStepOracle"
+
+    def cases(self) -> Sequence[Case]:
+        """Return a small fluid, on which engines are checked."""
+        return [Case("a small fluid", partial(Simulation("dpd-standard", 256).make, 1))]
