@@ -24,9 +24,7 @@ class EngineStep(HostWork, Algorithm):
     """
 
     family = "workload-step"
-    forms: ClassVar[Mapping[str, Form]] = {
-        "steps": Form("whole steps, in one call of the engine", capturable=False)
-    }
+    forms: ClassVar[Mapping[str, Form]] = {"steps": Form("whole steps", capturable=False)}
     models_alike: ClassVar[bool] = True
 
     def __init__(
@@ -60,7 +58,7 @@ class EngineStep(HostWork, Algorithm):
         """Compare the state with independent figures; return None, or the first error."""
 
     def launch(self) -> None:
-        """Wait until the device is idle, do the steps, and wait for all its streams."""
+        """Wait until the device is idle, do the steps, and wait for all of its streams."""
         self.device.synchronize()
         self.work()
         if self.device.backend == "cuda":  # the engine may use a stream of its own

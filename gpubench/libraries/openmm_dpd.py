@@ -69,14 +69,11 @@ class OpenMMDPD(EngineStep):
 
     def _context_of(self, system: Any) -> Any:
         mm, on_gpu = self._openmm, self.device.backend == "cuda"
-        self._settings = {}
-        if on_gpu:
-            self._settings = {
-                "DeviceIndex": self.device.spec.partition(":")[2],
-                "Precision": "single",
-                "DeterministicForces": "false",
-                "UseBlockingSync": "false",
-            }
+        settings = {
+            "DeviceIndex": self.device.spec.partition(":")[2], "Precision": "single",
+            "DeterministicForces": "false", "UseBlockingSync": "false",
+        }  # fmt: skip
+        self._settings = settings if on_gpu else {}
         try:
             platform = mm.Platform.getPlatformByName("CUDA" if on_gpu else "CPU")
         except mm.OpenMMException as error:

@@ -35,6 +35,8 @@ from gpubench.studies.study import Subject
 from gpubench.verify.smallest import smallest_failure_of_a_piece
 from gpubench.workloads.workload import Draws, drawn_once
 
+_say_once = cache(say)
+
 
 @dataclass
 class Trial:
@@ -205,10 +207,9 @@ class Bench:
         for trial, of_trial in runs if resting else ():
             mode: Mode = "graph" if "graph" in of_trial else min(of_trial)
             self._say("reading the energy of", trial)
-            run, recipe = of_trial[mode], self._group.recipe
-            size, ms = getattr(recipe, recipe.size_axis), run.median_ms()
-            step = partial(energy_of, self._device, run.launch_batch, run.launches, ms, size)
-            trial.energy[mode] = step(resting)
+            run, size = of_trial[mode], getattr(self._group.recipe, self._group.recipe.size_axis)
+            given = (run.launch_batch, run.launches, run.median_ms(), size, resting)
+            trial.energy[mode] = energy_of(self._device, *given)
 
     def finish(self, check: bool = True, phases: bool = True) -> list[AnyRecord]:
         """Check the timed subjects again, and return the records of all items.
@@ -232,11 +233,6 @@ class Bench:
         """Return the fields of a record that are known before its time."""
         described = self._group.described(self._device, trial.subject, mode)
         return described | self._drawn | trial.drawn
-
-
-@cache
-def _say_once(line: str) -> None:
-    say(line)
 
 
 def failed(

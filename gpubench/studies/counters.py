@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -55,11 +56,8 @@ class Counting:
     ) -> None:
         self._spec, self._notice, self._is_over = device.spec, notice, False
         self._known: dict[tuple[str, str], dict[str, float] | None] = {}
-        self._of = {
-            cell_key(group.identity(device, *item)): (group, item[0])
-            for group in groups
-            for item in group.items
-        }
+        items = ((group, item) for group in groups for item in group.items)
+        self._of = {cell_key(g.identity(device, *item)): (g, item[0]) for g, item in items}
         if device.backend != "cuda":
             self._end("no counters: they need an NVIDIA GPU")
         elif shutil.which("ncu") is None:
@@ -71,12 +69,8 @@ class Counting:
 
     def counted(self, records: Sequence[AnyRecord]) -> list[AnyRecord]:
         """Return the records, those with a time with the counters of one launch."""
-        return [
-            replace(each, counters=self.read(*self._of[cell_key(identity_of(each))]))
-            if isinstance(each, Ok)
-            else each
-            for each in records
-        ]
+        named = [(each, self._of[cell_key(identity_of(each))]) for each in records]
+        return [replace(r, counters=self.read(*of)) if isinstance(r, Ok) else r for r, of in named]
 
     def read(self, group: Group, subject: Subject) -> dict[str, float] | None:
         """Return the counters of a subject on an input, which are those of all modes."""
@@ -103,10 +97,9 @@ def read_counters(group: Group, subject: Subject, spec: str) -> dict[str, float]
         # This copy of the package; `children` would see that its parent is ncu.
         search = [str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH")]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))}
+        run = partial(subprocess.run, capture_output=True, text=True, check=False, env=env)
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=SECONDS, check=False, env=env
-            )
+            done = run(command, timeout=SECONDS)
         except subprocess.TimeoutExpired:
             raise Unreadable(f"it took more than {SECONDS} s") from None
         text = log.read_text() if log.exists() else ""
