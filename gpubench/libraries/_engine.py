@@ -51,19 +51,24 @@ class EngineStep(HostWork, Algorithm):
 
     @abstractmethod
     def work(self) -> None:
-        """Queue or do `launches` steps, and count them."""
+        """Do `launches` steps, wait for any context of the engine's own, and count the steps."""
 
     @abstractmethod
     def wrong(self) -> str | None:
         """Compare the state with independent figures; return None, or the first error."""
 
     def launch(self) -> None:
-        """Wait until the device is idle, do the steps, and wait for all of its streams."""
+        """Wait until the device is idle, do the steps, and wait for all streams of our context."""
         self.device.synchronize()
         self.work()
-        if self.device.backend == "cuda":  # the engine may use a stream of its own
+        self.come_back()
+
+    def come_back(self) -> None:
+        """Make our CUDA context current, where the engine may have left its own; wait for it."""
+        if self.device.backend == "cuda":
             import cupy
 
+            cupy.cuda.runtime.setDevice(int(self.device.spec.partition(":")[2]))
             cupy.cuda.runtime.deviceSynchronize()
 
     def check(self) -> str | None:

@@ -36,7 +36,7 @@ class OpenMMDPD(EngineStep):
     summary = "DPD by OpenMM in single precision; on the host where the device is a CPU"
     source = "OpenMM 8: DPDIntegrator, CustomNonbondedForce"
     needs: ClassVar[dict[str, str]] = {"workload": "dpd-standard"}
-    launches = 20
+    launches = 100
 
     def prepare(self) -> None:
         self._openmm = need("openmm", "openmm")
@@ -66,6 +66,7 @@ class OpenMMDPD(EngineStep):
         self._context.setPositions(rng.random((self.particles, 3)) * edge)
         self._context.setVelocitiesToTemperature(kelvin, self.seed % 2**31)
         self._integrator.step(math.ceil(SETTLE / step))
+        self.come_back()
 
     def _context_of(self, system: Any) -> Any:
         mm, on_gpu = self._openmm, self.device.backend == "cuda"
@@ -82,6 +83,8 @@ class OpenMMDPD(EngineStep):
 
     def work(self) -> None:
         self._integrator.step(self.launches)
+        # The energy of no forces: reading it waits for OpenMM's own CUDA context.
+        self._context.getState(getEnergy=True, groups=0)
         self.steps = self._context.getStepCount()
 
     def wrong(self) -> str | None:
