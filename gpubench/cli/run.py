@@ -124,7 +124,15 @@ def _measure(
     try:
         for study in studies:
             summary = runner.run(
-                study, engine, out, selection, fresh=fresh, ranks=ranks, notice=say, **wanted
+                study,
+                engine,
+                out,
+                selection,
+                fresh=fresh,
+                ranks=ranks,
+                notice=say,
+                energy=wanted["energy"],
+                counters=wanted["counters"],
             )
             summaries.append(summary)
             empty = summary.overhead_ms.items()

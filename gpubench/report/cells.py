@@ -144,13 +144,13 @@ class MeasurementRow:
         return {name: value for name, value in every.items() if type(value) in (int, float, str)}
 
     @cached_property
-    def hardware(self) -> dict[str, float | str]:
+    def hardware(self) -> dict[str, Any]:
         """What was read of a launch, by heading: joules; the least bytes it must move; counters."""
         records = [timing.record for timing in self.ranked.measurement.timings[::-1]]
         joules = next(filter(None, (record.energy for record in records)), {})
         counted = next(filter(None, (record.counters for record in records)), {})
         told = {name: formats.significant(value) for name, value in joules.items()}
-        found = {"J per 10⁶": ENERGY.format(**told)} if joules else {}
+        found: dict[str, Any] = {"J per 10⁶": ENERGY.format(**told)} if joules else {}
         if counted and (moved := self.record.bytes_moved):
             found |= {"Least, MB": moved / 1e6, "DRAM over least": counted["dram_bytes"] / moved}
         return found | {h: counted[n] / unit for h, (n, unit) in COUNTERS.items() if counted}

@@ -55,7 +55,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
 
 def _roofline(run: StudyRun, slug: str) -> list[Chart]:
     """Draw instructions per second over instructions per byte, below what the GPU can do."""
-    seen = sorted((c for c in run.timed if _DRAM in c.hardware), key=lambda c: c.place.count)
+    seen = sorted((c for c in run.timed if c.hardware.get(_DRAM)), key=lambda c: c.place.count)
     if not seen or not (rate := run.environments[0]["copy_bandwidth_gb_s"]):
         return []
     run_by = {run.labels[c.subject]: (c.hardware[_RUN], c.hardware[_DRAM], c) for c in seen}

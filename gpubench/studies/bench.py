@@ -20,9 +20,9 @@ from gpubench.devices import Device, missing_feature
 from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import AnyRecord, make_record
 from gpubench.measure.clock import timed
-from gpubench.measure.energy import REFUSAL, energy_of, idle
+from gpubench.measure.energy import REFUSAL, Idle, energy_of, idle
 from gpubench.measure.phases import level_times
-from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
+from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, Work, take_samples
 from gpubench.measure.statistics import Summary
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.particles.inputs import ParticleSet
@@ -200,16 +200,17 @@ class Bench:
 
     def measure_energy(self) -> None:
         """Read the joules of each timed subject; say so where the device has no counter."""
-        runs = [(trial, self._runs[id(trial)]) for trial in self.trials if trial.sampled]
-        resting = idle(self._device) if runs else None
-        if runs and resting is None:
+        resting = idle(self._device)
+        if resting is None:
             _say_once(REFUSAL)
-        for trial, of_trial in runs if resting else ():
-            mode: Mode = "graph" if "graph" in of_trial else min(of_trial)
+            return
+        size = getattr(self._group.recipe, self._group.recipe.size_axis)
+        for trial in (trial for trial in self.trials if trial.sampled):
+            runs = self._runs[id(trial)]
+            mode: Mode = "graph" if "graph" in runs else min(runs)
+            given = runs[mode].launch_batch, runs[mode].launches, runs[mode].median_ms()
             self._say("reading the energy of", trial)
-            run, size = of_trial[mode], getattr(self._group.recipe, self._group.recipe.size_axis)
-            given = (run.launch_batch, run.launches, run.median_ms(), size, resting)
-            trial.energy[mode] = energy_of(self._device, *given)
+            _attempt(trial, self._device, partial(_read_energy, trial, mode, given, size, resting))
 
     def finish(self, check: bool = True, phases: bool = True) -> list[AnyRecord]:
         """Check the timed subjects again, and return the records of all items.
@@ -405,6 +406,12 @@ def verdict_on(error: BaseException, device: Device) -> tuple[str, str]:
     if isinstance(error, NotSupported | DeviceUnavailable):
         return "skipped", said or kind
     return "failed", f"{kind}: {said}" if said else kind
+
+
+def _read_energy(
+    trial: Trial, mode: Mode, given: tuple[Work, int, float], size: int, resting: Idle
+) -> None:
+    trial.energy[mode] = energy_of(trial.algorithms[0].device, *given, size, resting)
 
 
 def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> AnyRecord:
