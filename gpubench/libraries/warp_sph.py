@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import ClassVar
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from gpubench.base.errors import NotSupported
 from gpubench.libraries._engine import EngineStep
@@ -67,6 +66,8 @@ class WarpSPH(EngineStep):
 
     def wrong(self) -> str | None:
         """Do one step; compare some densities with float64, and all moves with the velocities."""
+        from scipy.spatial import cKDTree  # slow to import
+
         fluid, before = self._fluid, self._fluid.x.numpy().astype(np.float64)
         fluid.sim_step_to_frame_ratio = 1
         self.launch()
