@@ -1,5 +1,11 @@
-/* Counting sort of particles by cell: histogram with rank, scan (scan.cu), scatter.
-   BLOCK threads per block, ITEMS particles per thread, strided so that accesses coalesce. With REORDER the
+/* Counting sort of particles by cell (Knuth, The Art of Computer Programming 3, Algorithm 5.2D), with atomics for the
+   ranks. The plain version, one thread per particle; kernels/lessons has it, and the steps from there to here:
+
+       histogram_with_rank:  rank[i] = counts[cell_of[i]]++
+       scan (scan.cu):       start[c] = counts[0] + ... + counts[c - 1]
+       scatter_by_rank:      order[start[cell_of[i]] + rank[i]] = i
+
+   One thread per ITEMS particles, BLOCK threads per block, strided so that accesses coalesce. With REORDER the
    positions move in the same pass as the indices. With FROM_POSITIONS the histogram computes the cells,
    which are otherwise given.
 

@@ -5,6 +5,8 @@
        for each particle i, for each particle j of the 27 cells around its own:
            if |x[j] - x[i] + shift| < cutoff and j != i: ++counts[i]
 
+   kernels/lessons has it, and the steps from there to here.
+
    One thread per particle; every pair is found from both sides, and both sides compute the same distance to
    the bit. The 27 cells are nine rows along x, and a row is one range of the sorted particles: its ends are
    clipped to the cutoff.

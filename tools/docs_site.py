@@ -1,14 +1,15 @@
 """Hooks of MkDocs: what the documentation site has beside the pages in docs/.
 
 The README, CONTRIBUTING and CHANGELOG become pages, the shipped report is copied into the site, the
-tables of algorithms come from the registry, and verdicts on papers' claims from shipped records.
-Links are written for the repository; here they are turned into links of the site, and into links of
-the repository's host for other files. A page's heading is its title, and its first paragraph what
-search engines show of it.
+tables of algorithms come from the registry, verdicts on claims and times of lessons from shipped
+records. Links are written for the repository; here they are turned into links of the site, and into
+links of the repository's host for other files. A page's heading is its title, and its first
+paragraph what search engines show of it.
 """
 
 from __future__ import annotations
 
+import csv
 import html
 import posixpath
 import re
@@ -26,9 +27,14 @@ from mkdocs.structure.pages import Page
 from gpubench import registry
 from gpubench.base.markdown import escaped
 from gpubench.evidence.files import load_results
-from gpubench.report import claims
+from gpubench.evidence.ranking import Variant
+from gpubench.report import claims, formats, vega
+from gpubench.report.axes import describe
+from gpubench.report.cells import grouped
+from gpubench.report.figures import BarChart, StackedBar
 from gpubench.report.machines import Machine, machines
 from gpubench.studies.claims import OWED
+from gpubench.studies.study import load_study
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
@@ -41,6 +47,8 @@ LINK = re.compile(r"\[([^\[\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 TABLE = re.compile(r"^<!-- algorithms: ([a-z-]+) -->$", re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (\S+)\.(\w+) -->$", re.MULTILINE)
 CLAIMS = re.compile(r"^<!-- claims: (.+) -->$", re.MULTILINE)
+LESSON = re.compile(r"^<!-- lessons: ([a-z-]+) -->$", re.MULTILINE)
+PROFILE = "docs/lessons-profile.csv"  # by tools/profile_lessons.py
 # What the theme loads from elsewhere, and our copy of it.
 SHIM, OWN_SHIM = "https://unpkg.com/iframe-worker/shim", "assets/iframe-worker.js"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
@@ -67,9 +75,10 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
-    """Fill in algorithms, claims and files, and make links lead to where things are there."""
+    """Fill in algorithms, claims, lessons, files; make links lead to where things are there."""
     markdown = TABLE.sub(lambda found: _table(found[1]), markdown)
     markdown = CLAIMS.sub(lambda found: told(_measured(), found[1]), markdown)
+    markdown = LESSON.sub(lambda found: ladder(_measured(), found[1]), markdown)
     markdown = FILE.sub(lambda found: _code(*found.groups()), markdown)
     return LINK.sub(lambda found: _link(found, page.file.src_uri, config), markdown)
 
@@ -145,6 +154,54 @@ def told(measured: list[Machine], card: str) -> str:
 def _tests(judged: claims.Judged) -> list[str]:
     heads = {False: "", True: "Against today's best: "}
     return [f"{heads[which]}{test}" for which in heads for test in judged.of(which)]
+
+
+def ladder(measured: list[Machine], name: str, profile: Path = ROOT / PROFILE) -> str:
+    """Return a chart and a table of each input on which a sweep of `lessons` was measured.
+
+    Device time in the order of the steps. Then the profile of the sweep, if there is one.
+    """
+    (sweep,) = (each for each in load_study("lessons").sweeps if each.name == name)
+    steps = [Variant(each.algorithm, each.form) for each in sweep.subjects]
+    parts = []
+    for machine in measured:
+        for run in (run for run in machine.studies if run.study.name == "lessons"):
+            for place, cells in run.by_place.items():
+                timed = {c.subject: c.modes["graph"] for c in cells if c.is_timed("graph")}
+                if steps[0] in timed:
+                    where = f"{machine.device.name}, {describe(place, ('particles', 'order'))}"
+                    parts += _climbed(where, [timed[step] for step in steps if step in timed])
+    if profile.exists():
+        with profile.open(encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["sweep"] == name]
+        for card, own in grouped(rows, lambda row: row["card"]).items():
+            columns = list(own[0])[2:]  # without card and sweep
+            parts.append(f"**The profiler on {card}**")
+            parts.append(_rows(columns, [[row[column] for column in columns] for row in own]))
+    return "\n\n".join(parts)
+
+
+def _climbed(where: str, rows: list[Any]) -> list[str]:
+    first, shown, bars = rows[0], [], []
+    for before, row in zip([first, *rows], rows, strict=False):
+        # Of one bound for all, the least traffic of the problem.
+        share = (
+            formats.percent(first.bound * first.median_ms / row.median_ms) if first.bound else ""
+        )
+        time, gain = formats.significant(row.median_ms), before.median_ms / row.median_ms
+        step = f"`{row.subject.form}`"
+        shown.append([step, time, f"{row.low_ms:.3g} to {row.high_ms:.3g}", f"{gain:.2f}", share])
+        label = f"{row.subject.form}: {time} ms" + (f", {share} of bound" if share else "")
+        bars.append(StackedBar(label, {"device time": row.median_ms}))
+    chart = BarChart("lesson", "Device time", "", "device time, ms", {where: bars})
+    picture = "".join(vega.draw(chart).svg.splitlines())
+    columns = ["Step", "ms", "95 % interval", "times faster than the step before", "of the bound"]
+    return [f"**{where}**", f"<figure>{picture}</figure>", _rows(columns, shown)]
+
+
+def _rows(columns: list[str], rows: list[list[str]]) -> str:
+    lines = [columns, [":---", *["---:"] * (len(columns) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _table(family: str) -> str:

@@ -92,6 +92,10 @@ ALIKE = {
     ("filter-bitonic", "one-launch-per-step"),
     ("loop-subdivision", "by-screen-atomic"), ("obb-collision", "no-filter"),
     ("adaptive-bitonic", "reorder"), ("neighbour-list-images", "numpy"),
+    *(("counting-sort-lesson", form) for form in ("kept-rank", "many-a-thread")),
+    *(("counting-sort-lesson", form) for form in ("shared-runs", "shipped")),
+    *(("neighbour-count-lesson", form) for form in ("given-order", "cell-order")),
+    *(("neighbour-count-lesson", form) for form in ("cut-cells", "shipped", "rows")),
 }  # fmt: skip
 PARTS_OF_A_LIST = ("build", "count", "ten-counts")
 

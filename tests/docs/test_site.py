@@ -96,6 +96,41 @@ def test_of_two_machines_with_one_card_the_first_is_told_and_the_other_beside_it
         assert f"Verdict: **{told}**" in claim
 
 
+def test_a_ladder_is_drawn_from_records_alone(tools, tmp_path):
+    forms, about = ("two-atomics", "kept-rank", "shipped"), {"study": "lessons", "sweep": "sort"}
+    climbed = [
+        record("counting-sort-lesson", form, 2**20, median=ms, mode=mode, **about)
+        for form, ms in zip(forms, (0.2, 0.1, 0.025), strict=True)
+        for mode, ms in (("graph", ms), ("hot", 3 * ms))
+    ]
+    found, none = machines([results(climbed)]), tmp_path / "none.csv"
+    text = tools.site.ladder(found, "sort", none)
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    assert [row[:2] for row in rows] == [
+        ["`two-atomics`", "0.200"], ["`kept-rank`", "0.100"], ["`shipped`", "0.0250"],
+    ]  # fmt: skip
+    assert [row[3] for row in rows] == ["1.00", "2.00", "4.00"]
+    shares = [float(row[4].removesuffix(" %")) for row in rows]
+    assert shares[1] / shares[0] == pytest.approx(2, rel=0.01)
+    assert shares[2] / shares[0] == pytest.approx(8, rel=0.01)
+    assert text.count("<svg") == 1 and "kept-rank: 0.100 ms" in text
+    assert tools.site.ladder(found, "count", none) == ""
+    hot = [each for each in climbed if each.mode == "hot"]
+    assert tools.site.ladder(machines([results(hot)]), "sort", none) == ""
+
+
+def test_a_profile_is_beside_its_ladder(tools, tmp_path):
+    (profile := tmp_path / "profile.csv").write_text(
+        "card,sweep,step,kernel,DRAM\nA,sort,rows,count,5\nB,sort,rows,place,6\nA,count,x,y,7\n"
+    )
+    assert tools.site.ladder([], "sort", profile) == (
+        "**The profiler on A**\n\n| step | kernel | DRAM |\n| :--- | ---: | ---: |\n"
+        "| rows | count | 5 |\n\n"
+        "**The profiler on B**\n\n| step | kernel | DRAM |\n| :--- | ---: | ---: |\n"
+        "| rows | place | 6 |"
+    )
+
+
 def test_fields_of_a_docstring_become_a_list(tools):
     assert tools.fields.as_list(
         "Do it.\n\nkeys, values: int32,\n    sorted.\nn: many.\nThe end."
