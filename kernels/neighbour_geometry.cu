@@ -3,38 +3,10 @@
    REAL is the type of the given positions (float or double), STRIDE the number of columns (3 or 4). All arithmetic
    on them is in double precision. CELLS: whether to compute cells. WRITES: see `find_blocks`. TEAM: threads
    per row that write shifts. */
-#include "common/ways.h"
-
 #include "common/grid.h"
+#include "common/placed.h"
 
-/* Box edges. Beyond, rounding in double precision would exceed the bound, and shifts an int. */
-#define MOST_IMAGES 1073741823.0
-#define NOT_FINITE 0
-#define OUTSIDE 1
-#define MOST_PAIRS 2
 #define MOST_BLOCKS 1125899906842624.0 /* 2^50 from the origin, where float64 still places within them */
-
-/* A coordinate relative to the corner of the box, inside it, rounded to whole steps. Differences of two are exact in
-   float32. Invalid ones are set to 0, so that no kernel reads out of bounds, and reported: status[...] = particle + 1. */
-__device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box, int axis, int particle,
-                                        GLOBAL int64 *status)
-{
-    double x = coordinate - box->low[axis], size = box->size[axis];
-    int repeats = box->periodic[axis] != 0.0;
-    if (!(x - x == 0.0) || (repeats && !(fabs(x) <= MOST_IMAGES * size))) {
-        status[NOT_FINITE] = particle + 1;
-        return 0.0f;
-    }
-    if (repeats) {
-        x = rint(fma(-floor(x / size), size, x) * box->per_step);
-        /* Rounded past one end, which is equivalent to the other end. */
-        return x >= 0.0 && x < box->steps[axis] ? (float)x : 0.0f;
-    }
-    if (x >= 0.0 && x <= size)
-        return (float)fmin(rint(x * box->per_step), box->steps[axis]);
-    status[OUTSIDE] = particle + 1;
-    return 0.0f;
-}
 
 /* Wrap and shift positions, and with CELLS compute their cells. One thread per particle. */
 __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box,
@@ -45,13 +17,10 @@ __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *_
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= particles)
         return;
-    size_t row = (size_t)i * STRIDE;
-    float x = placed(given[row], box, 0, i, status);
-    float y = placed(given[row + 1], box, 1, i, status);
-    float z = placed(given[row + 2], box, 2, i, status);
-    positions[i] = make_float4(x, y, z, 0.0f);
+    const float4 p = placed_at(given, i, box, status);
+    positions[i] = p;
 #if CELLS
-    cell_of[i] = cell_number(grid, cell_along(grid, 0, x), cell_along(grid, 1, y), cell_along(grid, 2, z));
+    cell_of[i] = cell_of_position(grid, p);
 #endif
 }
 

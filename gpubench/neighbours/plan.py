@@ -18,6 +18,7 @@ from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import SearchBox, raise_unsound
 from gpubench.neighbours.cell import Cell
+from gpubench.neighbours.few import Few
 from gpubench.neighbours.packing import Packing
 from gpubench.primitives.cell_query import MOST_WORDS, CellQuery, lanes_for, row_volume, words_for
 from gpubench.problems.cells.contract import LinkedCells
@@ -152,7 +153,13 @@ class Plan(PairKernels):
         self._query_of = partial(self._query_in, grid, steps, half=half)
         self._query = self._query_of(lists=True)
         self._counting: Any = None
-        self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
+        self._few = None
+        if packing is None and cell is None and Few.suits(device, self._cells):
+            self._few = Few(device, self._cells, **self.kernel.keywords)
+        self._placed, self._cell_of = (
+            device.empty(shape, dtype)
+            for shape, dtype in (((0 if self._few else n, 4), "float32"), (n, "int32"))
+        )
         self._grid = device.upload(self._cells.grid.packed().view("uint8"))
         # With a capacity, the status is read rarely and may cover several queued searches.
         self.status = device.status(3) if capacity is None else device.empty(3, "int64")
@@ -222,9 +229,13 @@ class Plan(PairKernels):
             self._order, self._read["order"] = self._read["order"], self.numbers
         self._query.write_to(counts, offsets)
         self._query.count(self._read)
+        keeps_most = self.capacity is not None
+        if self._few:
+            self._few.sum(counts, offsets, self._listed, keeps_most, self.status)
+            return
         self._query.sum()
         given = {"offsets": offsets, "particles": self._listed, "status": self.status}
-        self._note(1, 32, keeps_most=self.capacity is not None, **given)
+        self._note(1, 32, keeps_most=keeps_most, **given)
 
     def _list(self, positions: Any, counts: Any, offsets: Any, neighbours: Any) -> None:
         self.count(positions, counts, offsets)
@@ -236,13 +247,16 @@ class Plan(PairKernels):
 
     def _build(self, positions: Any, query: CellQuery) -> None:
         """Queue the cell build, and collect the arrays that the query reads."""
-        given = {
-            "given": positions, "box": self.packed_box, "grid": self._grid,
-            "particles": self.particles, "positions": self._placed, "cell_of": self._cell_of,
-            "status": self.status, **self._packed,
-        }  # fmt: skip
-        self._place.launch_from(self._blocks, BLOCK, given)
-        self._cells.build(self._cell_of, self._placed)
+        if self._few:
+            self._few.sort(positions, self.packed_box, self._grid, self.status)
+        else:
+            given = {
+                "given": positions, "box": self.packed_box, "grid": self._grid,
+                "particles": self.particles, "positions": self._placed, "cell_of": self._cell_of,
+                "status": self.status, **self._packed,
+            }  # fmt: skip
+            self._place.launch_from(self._blocks, BLOCK, given)
+            self._cells.build(self._cell_of, self._placed)
         self._cells.cell_of = self._cell_of
         cells: Any = self._cells.answer
         self._read = query.arrays(cells, self._placed)

@@ -63,7 +63,7 @@ class Bindings:
         pointers = (ctypes.c_void_p * self.words[function]).from_address(given[8])
         words = [ctypes.c_uint64.from_address(at).value for at in pointers]
         self.launched.append((self.names[function], given[:8], words))
-        if self.names[function] == "note_pairs":
+        if self.names[function] in ("note_pairs", "sum_rows"):
             ctypes.c_int64.from_address(words[-1] + 16).value = PAIRS
 
     def ctxGetCurrent(self):  # noqa: N802
