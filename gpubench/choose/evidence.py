@@ -259,8 +259,8 @@ def _task(record: AnyRecord) -> str | None:
     has_moved = record.at("moved") is not None
     is_alone = (record.inputs or 1) == 1 and has_moved == (record.at("destination") is not None)
     _, task, answer = group(record)
-    if task == "build" and answer != SORTED:
-        return None  # structures are comparable only by tasks that query them
+    if answer != (SORTED if task == "build" else None):
+        return None  # structures are comparable only by tasks that query them, lists if all are CSR
     fits = record.kind == "particles" and is_alone and (task == "update") == has_moved
     return task if fits else None
 

@@ -282,6 +282,8 @@ def _subjects(task: str, device: Device) -> list[Subject]:
         if issubclass(cls, HostSearch) and not device.is_cpu:
             limits.setdefault("particles", HOST_LIMIT)
         forms = forms_for(task, cls.forms, device.backend)
+        if task == "list":  # CSR by particle alone
+            forms = [form for form in forms if cls.task_and_answer(form)[1] is None]
         found += [Subject(name, form, limits=limits) for form in forms]
     return found
 
