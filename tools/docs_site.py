@@ -9,7 +9,6 @@ paragraph what search engines show of it.
 
 from __future__ import annotations
 
-import csv
 import html
 import posixpath
 import re
@@ -30,7 +29,7 @@ from gpubench.evidence.files import load_results
 from gpubench.evidence.ranking import Variant
 from gpubench.report import claims, formats, vega
 from gpubench.report.axes import describe
-from gpubench.report.cells import grouped
+from gpubench.report.cells import MeasurementRow
 from gpubench.report.figures import BarChart, StackedBar
 from gpubench.report.machines import Machine, machines
 from gpubench.studies.claims import OWED
@@ -48,7 +47,6 @@ TABLE = re.compile(r"^<!-- algorithms: ([a-z-]+) -->$", re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (\S+)\.(\w+) -->$", re.MULTILINE)
 CLAIMS = re.compile(r"^<!-- claims: (.+) -->$", re.MULTILINE)
 LESSON = re.compile(r"^<!-- lessons: ([a-z-]+) -->$", re.MULTILINE)
-PROFILE = "docs/lessons-profile.csv"  # by tools/profile_lessons.py
 # What the theme loads from elsewhere, and our copy of it.
 SHIM, OWN_SHIM = "https://unpkg.com/iframe-worker/shim", "assets/iframe-worker.js"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
@@ -156,10 +154,10 @@ def _tests(judged: claims.Judged) -> list[str]:
     return [f"{heads[which]}{test}" for which in heads for test in judged.of(which)]
 
 
-def ladder(measured: list[Machine], name: str, profile: Path = ROOT / PROFILE) -> str:
+def ladder(measured: list[Machine], name: str) -> str:
     """Return a chart and a table of each input on which a sweep of `lessons` was measured.
 
-    Device time in the order of the steps. Then the profile of the sweep, if there is one.
+    Device time in the order of the steps, with the hardware counters of those that have them.
     """
     (sweep,) = (each for each in load_study("lessons").sweeps if each.name == name)
     steps = [Variant(each.algorithm, each.form) for each in sweep.subjects]
@@ -171,18 +169,12 @@ def ladder(measured: list[Machine], name: str, profile: Path = ROOT / PROFILE) -
                 if steps[0] in timed:
                     where = f"{machine.device.name}, {describe(place, ('particles', 'order'))}"
                     parts += _climbed(where, [timed[step] for step in steps if step in timed])
-    if profile.exists():
-        with profile.open(encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["sweep"] == name]
-        for card, own in grouped(rows, lambda row: row["card"]).items():
-            columns = list(own[0])[2:]  # without card and sweep
-            parts.append(f"**The profiler on {card}**")
-            parts.append(_rows(columns, [[row[column] for column in columns] for row in own]))
     return "\n\n".join(parts)
 
 
-def _climbed(where: str, rows: list[Any]) -> list[str]:
+def _climbed(where: str, rows: list[MeasurementRow]) -> list[str]:
     first, shown, bars = rows[0], [], []
+    counted = [*next(filter(None, (row.hardware for row in rows)), ())]
     for before, row in zip([first, *rows], rows, strict=False):
         # Of one bound for all, the least traffic of the problem.
         share = (
@@ -190,13 +182,17 @@ def _climbed(where: str, rows: list[Any]) -> list[str]:
         )
         time, gain = formats.significant(row.median_ms), before.median_ms / row.median_ms
         step = f"`{row.subject.form}`"
-        shown.append([step, time, f"{row.low_ms:.3g} to {row.high_ms:.3g}", f"{gain:.2f}", share])
+        read = [row.hardware.get(heading, "") for heading in counted]
+        own = [f"{each:.3g}" if isinstance(each, float | int) else each for each in read]
+        shown.append(
+            [step, time, f"{row.low_ms:.3g} to {row.high_ms:.3g}", f"{gain:.2f}", share, *own]
+        )
         label = f"{row.subject.form}: {time} ms" + (f", {share} of bound" if share else "")
         bars.append(StackedBar(label, {"device time": row.median_ms}))
     chart = BarChart("lesson", "Device time", "", "device time, ms", {where: bars})
     picture = "".join(vega.draw(chart).svg.splitlines())
     columns = ["Step", "ms", "95 % interval", "times faster than the step before", "of the bound"]
-    return [f"**{where}**", f"<figure>{picture}</figure>", _rows(columns, shown)]
+    return [f"**{where}**", f"<figure>{picture}</figure>", _rows([*columns, *counted], shown)]
 
 
 def _rows(columns: list[str], rows: list[list[str]]) -> str:

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from msgspec.structs import replace
 from report_pages import full_records, record, results
 
+from gpubench.report.cells import COUNTERS
 from gpubench.report.machines import machines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,15 +98,17 @@ def test_of_two_machines_with_one_card_the_first_is_told_and_the_other_beside_it
         assert f"Verdict: **{told}**" in claim
 
 
-def test_a_ladder_is_drawn_from_records_alone(tools, tmp_path):
+def test_a_ladder_is_drawn_from_records_alone(tools):
     forms, about = ("two-atomics", "kept-rank", "shipped"), {"study": "lessons", "sweep": "sort"}
     climbed = [
         record("counting-sort-lesson", form, 2**20, median=ms, mode=mode, **about)
         for form, ms in zip(forms, (0.2, 0.1, 0.025), strict=True)
         for mode, ms in (("graph", ms), ("hot", 3 * ms))
     ]
-    found, none = machines([results(climbed)]), tmp_path / "none.csv"
-    text = tools.site.ladder(found, "sort", none)
+    read = dict.fromkeys(["kernel_ns", *(name for name, _ in COUNTERS.values())], 2e6)
+    climbed[0] = replace(climbed[0], counters=read)
+    found = machines([results(climbed)])
+    text = tools.site.ladder(found, "sort")
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
     assert [row[:2] for row in rows] == [
         ["`two-atomics`", "0.200"], ["`kept-rank`", "0.100"], ["`shipped`", "0.0250"],
@@ -114,21 +118,11 @@ def test_a_ladder_is_drawn_from_records_alone(tools, tmp_path):
     assert shares[1] / shares[0] == pytest.approx(2, rel=0.01)
     assert shares[2] / shares[0] == pytest.approx(8, rel=0.01)
     assert text.count("<svg") == 1 and "kept-rank: 0.100 ms" in text
-    assert tools.site.ladder(found, "count", none) == ""
+    (head,) = (line for line in text.splitlines() if line.startswith("| Step"))
+    assert head.split(" | ")[7:9] == ["DRAM, MB", "L2, MB"] and rows[0][7:9] == ["2", "2"]
+    assert tools.site.ladder(found, "count") == ""
     hot = [each for each in climbed if each.mode == "hot"]
-    assert tools.site.ladder(machines([results(hot)]), "sort", none) == ""
-
-
-def test_a_profile_is_beside_its_ladder(tools, tmp_path):
-    (profile := tmp_path / "profile.csv").write_text(
-        "card,sweep,step,kernel,DRAM\nA,sort,rows,count,5\nB,sort,rows,place,6\nA,count,x,y,7\n"
-    )
-    assert tools.site.ladder([], "sort", profile) == (
-        "**The profiler on A**\n\n| step | kernel | DRAM |\n| :--- | ---: | ---: |\n"
-        "| rows | count | 5 |\n\n"
-        "**The profiler on B**\n\n| step | kernel | DRAM |\n| :--- | ---: | ---: |\n"
-        "| rows | place | 6 |"
-    )
+    assert tools.site.ladder(machines([results(hot)]), "sort") == ""
 
 
 def test_fields_of_a_docstring_become_a_list(tools):
