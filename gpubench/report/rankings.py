@@ -17,9 +17,13 @@ from gpubench.report.verdict import Race
 
 
 def question(cell: MeasurementRow) -> str:
-    """Return the question a cell answers: its task and kind of answer; "" without a task."""
+    """Return the question a cell answers; "" without a task.
+
+    Its task, its kind of answer, and whether particles have radii of their own.
+    """
     answer = ANSWERS.get(cell.answer, cell.answer)
-    return ": ".join(filter(None, (cell.task, answer))) if cell.task else ""
+    own = "own radii" if getattr(cell.place, "radii", None) else None
+    return ": ".join(filter(None, (cell.task, answer, own))) if cell.task else ""
 
 
 def moved_share(place: InputAxes) -> float | None:

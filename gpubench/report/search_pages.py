@@ -75,7 +75,7 @@ def sections(searches: Searches, slug: str) -> list[Section]:
             title="The lead over the fastest library, input by input", tables=leads(searches)
         )
         last = Section(tables=[*tables.outcomes(searches.run), libraries_table(searches)])
-        return [led, beside, *work, _launched(searches), last]
+        return [beside, led, *work, _launched(searches), last]
     tiled = [maps.figure(searches, name, slug) for name in searches.by_question]
     moved = searches.of("update")
     steps = searches.run.only(lambda cell: cell.place.workload is not None)

@@ -162,7 +162,8 @@ def test_the_physics_is_right(family, monkeypatch, environment_once, tmp_path):
     assert [check.name for check in checks] == [c.name for c in FAMILIES[family] if c.quick]
     assert all(set(check.verdicts) <= {"agrees", "recorded"} for check in checks)
     figures = {figure.slug: figure for check in checks for figure in check.figures}
-    assert len(figures) == sum(len(check.figures) for check in checks) > 0
+    assert len(figures) == sum(len(check.figures) for check in checks)
+    assert figures or family == "lj-fluid"  # whose checks are numbers
     if family == "dpd":
         (growing,) = [check.figures[0] for check in checks if check.name == "domains-3d"]
         sizes, fit = growing.panels[0].series
