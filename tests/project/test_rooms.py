@@ -334,7 +334,9 @@ ALLOWED = {
     "report/study_charts.py": "ranks",
     "report/tables.py": "decomposition moved ranks workload",
     "choose/chooser.py": "distribution order",
-    "choose/evidence.py": "contrast destination distribution moved order particles per_cell periodic radii",
+    "choose/evidence.py": (
+        "contrast destination distribution moved order particles per_cell periodic radii"
+    ),
     "choose/output.py": "moved particles per_cell",
     "choose/question.py": "destination distribution order",
     "choose/sorts.py": "key_bits key_count key_entropy key_order key_type segment_keys value_bytes",
