@@ -326,7 +326,7 @@ ALLOWED = {
     " periodic ranks record_bytes records",
     "report/cells.py": "moved periodic ranks workload",
     "report/maps.py": "contrast distribution order particles per_cell radii",
-    "report/rankings.py": "moved",
+    "report/rankings.py": "moved radii",
     "report/scans.py": "decomposition moved ranks time_step workload",
     "report/search_pages.py": "contrast moved particles per_cell radii skin time_step",
     "report/spreadsheets.py": "periodic",
