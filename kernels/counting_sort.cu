@@ -11,7 +11,11 @@
 
    In CUDA a run of equal cells in adjacent lanes needs one addition and one rank, that of its first
    particle: atomics of nearly sorted input would otherwise serialise. The ranks of a warp's runs are
-   stored contiguously, in order. */
+   stored contiguously, in order.
+
+   What each step bought on an H100, of 2^20 particles, four per cell, in random order and in cell order (study
+   `lessons`, commit b8a26c9): the rank kept from the histogram 7 and 4 % of the time, ITEMS per thread nothing and 1 %,
+   runs of a warp nothing and 16 %. bucketed_sort.cu takes 34 % less again in random order, 48 % more in cell order. */
 #include "common/grid.h"
 
 #if FROM_POSITIONS
