@@ -150,8 +150,9 @@ class Plan(PairKernels):
         steps = box.searched_steps(cutoff)
         given = _parameters_for(device, method, n, grid, steps)
         self._cells = method.cells_for(device, n, grid, given)
-        self._query_of = partial(self._query_in, grid, steps, half=half)
-        self._query = self._query_of(lists=True)
+        self._searched = grid, steps
+        self._half = half
+        self._query = self._query_in(grid, steps, lists=True, half=half)
         self._counting: Any = None
         self._few = None
         if packing is None and cell is None and Few.suits(device, self._cells):
@@ -186,7 +187,8 @@ class Plan(PairKernels):
     def count_only(self, positions: Any, counts: Any) -> None:
         """Queue the cell build and the neighbour counts, indexed by particle."""
         if self._counting is None:
-            self._counting = self._query_of(lists=False)  # writes no marks for a later fill
+            # Writes no marks for a later fill.
+            self._counting = self._query_in(*self._searched, lists=False, half=self._half)
             self._replayed("_count_only", 2)
         self._queue("_count_only", positions, counts)
 
