@@ -20,10 +20,16 @@ def hint(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
-def require(extra: str, what: str) -> None:
-    """Raise a one-line UserError if a module of an extra is missing.
+def lacking(extra: str, what: str) -> str | None:
+    """Say in one line which modules of an extra are missing, and how to install them; else None.
 
-    extra: a key of MODULES. what: the command that needs the extra, e.g. "gpubench report".
+    extra: a key of MODULES. what: what needs the extra, e.g. "gpubench report".
     """
-    if missing := [name for name in MODULES[extra] if find_spec(name) is None]:
-        raise UserError(f"{what} needs {', '.join(missing)}: {hint(extra)}")
+    missing = [name for name in MODULES[extra] if find_spec(name) is None]
+    return f"{what} needs {', '.join(missing)}: {hint(extra)}" if missing else None
+
+
+def require(extra: str, what: str) -> None:
+    """Raise UserError if a module of an extra is missing; see `lacking`."""
+    if said := lacking(extra, what):
+        raise UserError(said)

@@ -14,6 +14,7 @@ from msgspec import structs
 from gpubench.base import install
 from gpubench.base.errors import UserError
 from gpubench.base.messages import say
+from gpubench.base.writing import write_whole, writing
 from gpubench.cli import require
 from gpubench.cli.options import DeviceOption
 from gpubench.cli.output import print_table
@@ -50,27 +51,44 @@ def traps(
     """Try libraries on inputs that some get wrong. Exit 1 if one fails.
 
     A cell is right, refused with a message, wrong, crashed or hung; for the last three, lines that
-    show it are printed.
+    show it are printed. Without the extra `report`, only traps.json is written.
     """
     require.one_process("traps")
-    install.require("report", "gpubench traps")
-    from gpubench.cli.trap_page import CSV, csv, page
-    from gpubench.report import folder, render
-
     require.folder("--out", out)
-    folder.require_own(out)
     earlier = [Path(name) for name in libraries or () if name.endswith(".json")]
+    kept, lacking = out / "traps.json", install.lacking("report", "a page of traps")
+    if lacking and earlier:
+        raise UserError(lacking)
+    if lacking and kept.exists():
+        raise UserError(f"{kept} exists: remove it, or name another folder with --out")
+    if not lacking:
+        from gpubench.report import folder
+
+        folder.require_own(out)
     found = [*map(trap_results.load, earlier)]
     if not found:
         found = [_tried(libraries or [], only, device, limit, jobs)]
-    pages = [page(found)]
-    files = {**render.markdown(pages), **render.html(pages), CSV: csv(found)}
-    if not earlier:
-        files["traps.json"] = json.dumps(found[0].as_json(), indent=1)
-    folder.replace(out, files)
-    print(out / "index.html")
+    files = {} if earlier else {kept.name: json.dumps(found[0].as_json(), indent=1)}
+    if lacking:
+        say(lacking)
+        with writing(kept):
+            out.mkdir(parents=True, exist_ok=True)
+            write_whole(kept, files[kept.name])
+        print(kept)
+    else:
+        _draw(found, out, files)
     if any(cell.state in FAILED for each in found for cell in each.traps):
         raise typer.Exit(1)
+
+
+def _draw(found: Sequence[TrapResults], out: Path, files: dict[str, str]) -> None:
+    """Write the page and the CSV beside other files."""
+    from gpubench.cli.trap_page import CSV, csv, page
+    from gpubench.report import folder, render
+
+    pages = [page(found)]
+    folder.replace(out, {**render.markdown(pages), **render.html(pages), CSV: csv(found), **files})
+    print(out / "index.html")
 
 
 def _tried(libraries: Sequence[str], only: str, device: str, limit: int, jobs: int) -> TrapResults:

@@ -14,6 +14,7 @@ from additions import nothing_added
 from typer.testing import CliRunner
 
 from gpubench import registry
+from gpubench.base import install
 from gpubench.base.errors import UserError
 from gpubench.cli.app import app
 from gpubench.problems.images import traps as made
@@ -21,6 +22,7 @@ from gpubench.problems.images.oracle import pairs_within
 from gpubench.problems.images.traps import traps
 from gpubench.verify import trapped
 from gpubench.verify.smallest import shrink
+from gpubench.verify.trap_results import load
 
 # A library that is right except where a word in its form says otherwise.
 PLANTED = """
@@ -132,6 +134,16 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
     assert text.count("import x") == 2 and "blind so" in text
     with (tmp_path / "out/both/traps.csv").open() as file:
         assert [*csv.DictReader(file)] == 2 * [*cells.values()]
+    # Where no page can be drawn, as on a bare machine with a GPU, what was tried is kept.
+    monkeypatch.setattr(install, "MODULES", {"report": ("no_such_module",)})
+    bare = [*words[:-3], str(tmp_path / "bare"), *words[-2:]]
+    with nothing_added(tmp_path):
+        result = CliRunner().invoke(app, bare)
+    assert result.exit_code == 1 and "needs no_such_module" in result.output
+    assert [each.name for each in (tmp_path / "bare").iterdir()] == ["traps.json"]
+    assert {cell.form for cell in load(tmp_path / "bare/traps.json").traps} == {*cells}
+    for refused in (bare, again):
+        assert isinstance(CliRunner().invoke(app, refused).exception, UserError)
 
 
 @pytest.mark.long
