@@ -72,7 +72,7 @@ def test_conformance_with_small_chunks(device: Device, form: str, chunk: int) ->
     chunk=st.sampled_from([2, 4, 16, 256]),
     form=st.sampled_from(FORMS),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_equal_cells_keep_the_order_of_their_particles(
     device: Device, cell_of: list[int], chunk: int, form: str
 ) -> None:

@@ -353,7 +353,7 @@ def test_there_are_inputs_to_try_any_form_with() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_input(device: Device, data: st.DataObject) -> None:
     here = [pair for pair in FORMS if not missing_here(device, *pair)]
     name, form = data.draw(st.sampled_from(here))
@@ -653,7 +653,7 @@ class TestBucketSort:
         distribution=st.sampled_from(DISTRIBUTIONS),
         seed=st.integers(0, 2**16),
     )
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     def test_partial_with_any_parameters(
         self,
         device: Device,
@@ -727,7 +727,7 @@ class TestHostRounds:
         distribution=st.sampled_from(DISTRIBUTIONS),
         seed=st.integers(0, 2**16),
     )
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     def test_some_first_then_the_others_into_their_lists(
         self,
         device: Device,

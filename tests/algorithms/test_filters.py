@@ -88,9 +88,7 @@ def assert_same(algorithm: Any, found: NDArray[np.uint32], expected: NDArray[np.
 
 
 @every_form
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     size=st.integers(0, 10000) | st.sampled_from([2**k + d for k in range(13) for d in (-1, 0, 1)]),
     kept=st.floats(0, 1),

@@ -63,7 +63,7 @@ def test_by_default_full_cells_are_wrong_and_say_how_many_were_lost(device: Devi
     capacity=st.integers(1, 40),
     allow=st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_input(
     device: Device, particles: int, distribution: str, seed: int, capacity: int, allow: bool
 ) -> None:

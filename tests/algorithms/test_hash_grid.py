@@ -178,7 +178,7 @@ def test_each_bucket_around_a_particle_is_visited_once(
     form=st.sampled_from(QUERIES),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_world(
     device: Device,
     places: list[tuple[float, float, float]],

@@ -211,7 +211,7 @@ def test_the_answer_of_an_index_downloads_corners_and_points_alone(
 # Adaptivity
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.sampled_from([("icosphere", 20), ("flipped-sphere", 20), ("flipped-sphere", 80), TORUS]),
     st.integers(1, 4),

@@ -125,7 +125,7 @@ def test_products_without_blocks_are_those_with_them(device: Device, form: str) 
 # Layouts
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(st.integers(0, 30), max_size=400),
     st.integers(1, 32),

@@ -419,7 +419,7 @@ def two_orders():
     return chooser(*all_of_it, *half)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(question=QUESTIONS)
 def test_there_is_never_an_answer_outside_the_hull(two_orders, question):
     n, p = math.log2(question.particles), math.log2(question.per_cell)
@@ -556,7 +556,6 @@ def test_points_on_a_line_hold_nothing_but_the_line():
     assert weight.any(axis=1).tolist() == [True, True, False, False]
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1))
 def test_shares_come_back_from_octaves(share):
     there = evidence.to_octaves("moved", share)

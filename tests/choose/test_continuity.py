@@ -58,7 +58,7 @@ def numbers(answer):
     return {subject: [math.log(value) for value in values] for subject, values in found.items()}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     sizes=st.tuples(*[st.sampled_from(SIZES)] * 2),
     occupancies=st.tuples(*[st.sampled_from(OCCUPANCIES)] * 2),

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from fake_algorithms import ALGORITHMS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from study_texts import study_text
 
@@ -32,7 +32,6 @@ def fakes(monkeypatch):
     monkeypatch.setattr(registry, "algorithms", lambda: ALGORITHMS)
 
 
-@settings(deadline=None)  # the first example imports SciPy's sequences
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_size=4),
     st.floats(0, 1),
