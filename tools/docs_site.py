@@ -187,8 +187,7 @@ def _climbed(where: str, rows: list[MeasurementRow]) -> list[str]:
         shown.append(
             [step, time, f"{row.low_ms:.3g} to {row.high_ms:.3g}", f"{gain:.2f}", share, *own]
         )
-        label = f"{row.subject.form}: {time} ms" + (f", {share} of bound" if share else "")
-        bars.append(StackedBar(label, {"device time": row.median_ms}))
+        bars.append(StackedBar(f"{row.subject.form}: {time} ms", {"device time": row.median_ms}))
     chart = BarChart("lesson", "Device time", "", "device time, ms", {where: bars})
     picture = "".join(vega.draw(chart).svg.splitlines())
     columns = ["Step", "ms", "95 % interval", "times faster than the step before", "of the bound"]
