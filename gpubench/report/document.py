@@ -94,18 +94,21 @@ def build(
         slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
         slug += f"-{index}" if slug in slugs else ""  # two devices with the same slug
         slugs.append(slug)
-        alert, own, answers = _CPU if machine.is_cpu else "", [], []
+        alert, own = _CPU if machine.is_cpu else "", []
+        answers: dict[int, list[Section]] = {}  # by the number of inputs they are drawn from
         for run in machine.studies:
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
             if searches:
                 page = f"{stem}.html#{slug}-{stem}"
-                answers += _answers(run, searches, machine.device.name, slug, page)
+                inputs = len({axes for _, axes in run.cells})
+                answers[inputs] = _answers(run, searches, machine.device.name, slug, page)
             own.append(_told(machine, run, searches, stem, slug, ranked.get(stem, "")))
             told[stem].append(own[-1])
         title = f"Studies on {machine.device.name}"
         studied = Section(title=title, level=2, alert=alert, tables=_overview(own, machine.is_cpu))
-        shown = [Section(alert=alert), *answers] if answers else []
+        most = max((inputs for inputs, each in answers.items() if each), default=0)
+        shown = [Section(alert=alert), *answers[most]] if most else []
         front += [replace(each, measured=machine.environments) for each in [*shown, studied]]
     studies = []
     for stem, own in told.items():

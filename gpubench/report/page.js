@@ -3,9 +3,17 @@
   "use strict";
   const config = "@config";
 
+  // A dataset comes as columns; null is a field that its row does not have.
+  function rows(columns) {
+    const names = Object.keys(columns), first = columns[names[0]] ?? [];
+    return first.map((_, row) => Object.fromEntries(
+      names.map((name) => [name, columns[name][row]]).filter(([, value]) => value !== null)));
+  }
+
   async function draw(figure) {
     figure.dataset.begun = "yes";
     const spec = JSON.parse(figure.querySelector("script").textContent);
+    for (const name in spec.datasets) spec.datasets[name] = rows(spec.datasets[name]);
     const place = figure.querySelector(".chart");
     const { view } = await vegaEmbed(place, spec, {
       renderer: "svg", actions: false, config, tooltip: { theme: "page" },

@@ -105,10 +105,14 @@ class FigurePart:
 
     @property
     def json(self) -> str:
-        """The specification as JSON, for a script element of a page."""
-        return json.dumps(self.spec, ensure_ascii=False, separators=(",", ":")).replace(
-            "<", "\\u003c"
-        )
+        """The specification as JSON, for a script element of a page, which `page.js` reads.
+
+        A dataset is an object of columns, so that a page has the names of its fields once.
+        """
+        columns = {name: _columns(rows) for name, rows in self.spec["datasets"].items()}
+        spec = {**self.spec, "datasets": columns}
+        text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
+        return text.replace("<", "\\u003c")
 
     @cached_property
     def svg(self) -> str:
@@ -117,6 +121,12 @@ class FigurePart:
         svg = vl_convert.vegalite_to_svg(spec, config=CONFIG)
         svg = re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: _FIXED[found[1]], svg)
         return f"{svg}\n"
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the values of each field, None where a row has none."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
