@@ -94,21 +94,18 @@ def build(
         slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
         slug += f"-{index}" if slug in slugs else ""  # two devices with the same slug
         slugs.append(slug)
-        alert, own = _CPU if machine.is_cpu else "", []
-        answers: dict[int, list[Section]] = {}  # by the number of inputs they are drawn from
+        alert, own, answers = _CPU if machine.is_cpu else "", [], []
         for run in machine.studies:
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
             if searches:
                 page = f"{stem}.html#{slug}-{stem}"
-                inputs = len({axes for _, axes in run.cells})
-                answers[inputs] = _answers(run, searches, machine.device.name, slug, page)
+                answers = answers or _answers(run, searches, machine.device.name, slug, page)
             own.append(_told(machine, run, searches, stem, slug, ranked.get(stem, "")))
             told[stem].append(own[-1])
         title = f"Studies on {machine.device.name}"
         studied = Section(title=title, level=2, alert=alert, tables=_overview(own, machine.is_cpu))
-        most = max((inputs for inputs, each in answers.items() if each), default=0)
-        shown = [Section(alert=alert), *answers[most]] if most else []
+        shown = [Section(alert=alert), *answers] if answers else []
         front += [replace(each, measured=machine.environments) for each in [*shown, studied]]
     studies = []
     for stem, own in told.items():

@@ -105,12 +105,9 @@ class FigurePart:
 
     @property
     def json(self) -> str:
-        """The specification as JSON, for a script element of a page, which `page.js` reads.
-
-        A dataset is an object of columns, so that a page has the names of its fields once.
-        """
+        """The specification as JSON for `page.js`, with datasets as columns, which are shorter."""
         columns = {name: _columns(rows) for name, rows in self.spec["datasets"].items()}
-        spec = {**self.spec, "datasets": columns}
+        spec = self.spec | {"datasets": columns}
         text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
         return text.replace("<", "\\u003c")
 
@@ -125,7 +122,7 @@ class FigurePart:
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return the values of each field, None where a row has none."""
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(itertools.chain.from_iterable(rows))
     return {name: [row.get(name) for row in rows] for name in names}
 
 

@@ -21,15 +21,13 @@ def images_within(positions, vectors, periodic, cutoff):
     axes[~periodic] = across[periodic.sum() :]
     along = x @ np.linalg.inv(axes)
     way = along[None] - along[:, None]
-    reach = cutoff * np.linalg.norm(np.linalg.inv(axes), axis=0)
-    low = np.ceil(-way.max(axis=(0, 1)) - reach).astype(int) * periodic
-    high = np.floor(-way.min(axis=(0, 1)) + reach).astype(int) * periodic
+    reach = cutoff * np.linalg.norm(np.linalg.inv(axes), axis=0) + 1e-9
+    least = np.ceil(-way - reach) * periodic  # of the shifts that could bring a pair so near
     found = []
-    for shift in itertools.product(*map(range, low, high + 1)):
-        distance = np.linalg.norm(x[None] - x[:, None] + np.array(shift) @ axes, axis=2)
-        near = distance < cutoff
-        if not any(shift):
-            np.fill_diagonal(near, False)
-        i, j = near.nonzero()
-        found.append(np.column_stack((i, j, np.tile(shift, (len(i), 1)), distance[near])))
+    for more in itertools.product(*map(range, np.floor(2 * reach * periodic).astype(int) + 1)):
+        i, j = (np.abs((way + least + more) * periodic) <= reach).all(axis=2).nonzero()
+        shift = least[i, j] + more
+        distance = np.linalg.norm(x[j] - x[i] + shift @ axes, axis=1)
+        near = (distance < cutoff) & ((i != j) | shift.any(axis=1))
+        found.append(np.column_stack((i, j, shift, distance))[near])
     return np.concatenate(found)
