@@ -1,26 +1,17 @@
 /* Kernels for ranks that share a box by planes of cells: migrants, and starts of planes; from
    `cells_of_held` on those of steps in which no host takes part (common/part.h).
 
-   One thread per particle or entry. */
+   One thread per particle or entry. Particles have one or two COLUMNS; with HALO_COLUMN the last travels with
+   the edges' places. */
 #include "common/box.h"
 #include "common/coarse.h"
 #include "common/part.h"
 
-/* The cell of a row, relative to the plane `low`. Rows from `held` on are empty, and particles below
-   `low` or from `high` on belong to another rank: they go to cells past the last plane, spread over
-   one more plane. */
-__device__ __forceinline__ int cell_in_part(GLOBAL const uint4 *places, GLOBAL const Box *box,
-                                            int low, int high, int held, unsigned i)
-{
-    int plane = (int)(box->cells[0] * box->cells[1]);
-    if (i < held) {
-        uint4 p = places[i];
-        int z = cell_at(box, 2, p.z);
-        if (z >= low && z < high)
-            return cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), z - low);
-    }
-    return plane * (high - low) + (int)(i % plane);
-}
+#if COLUMNS > 1
+#define LAST_COLUMN second
+#else
+#define LAST_COLUMN velocities
+#endif
 
 /* The cell of each particle. */
 __global__ void cells_of_part(GLOBAL const uint4 *__restrict__ places,
@@ -95,17 +86,30 @@ __global__ void cells_of_held(GLOBAL const uint4 *__restrict__ places,
 /* Gather the sorted particles from row `edge` on, lay the starts of their cells, and note the rows of
    the part and the starts of its planes. The first `per_side` blocks for each side gather its edge
    plane, and write it into the neighbour's memory: up to `room` rows, and the starts of the cells
-   from the first row. May anything rise out of the sorted planes, none may be in their uppermost. */
+   from the first row. May anything rise out of the sorted planes, none may be in their uppermost. With
+   ONCE, forces become 0. */
 __global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
                         GLOBAL const int *__restrict__ order,
                         GLOBAL const uint4 *__restrict__ places,
                         GLOBAL const float4 *__restrict__ velocities,
+#if COLUMNS > 1
+                        GLOBAL const float4 *__restrict__ second,
+#endif
                         GLOBAL const Box *__restrict__ box, int edge, int room, int per_side,
                         GLOBAL int *part, GLOBAL int *__restrict__ found,
                         GLOBAL int *__restrict__ cells, GLOBAL uint4 *__restrict__ sorted_places,
                         GLOBAL float4 *__restrict__ sorted_velocities,
+#if COLUMNS > 1
+                        GLOBAL float4 *__restrict__ sorted_second,
+#endif
+#if HALO_COLUMN
+                        GLOBAL float4 *__restrict__ force, GLOBAL uint4 *low_rows,
+                        GLOBAL float4 *low_column, GLOBAL int *low_starts, GLOBAL uint4 *high_rows,
+                        GLOBAL float4 *high_column, GLOBAL int *high_starts)
+#else
                         GLOBAL unsigned *__restrict__ coarse, GLOBAL uint4 *low_rows,
                         GLOBAL int *low_starts, GLOBAL uint4 *high_rows, GLOBAL int *high_starts)
+#endif
 {
     int plane = (int)(box->cells[0] * box->cells[1]), base = part[PART_LOW] * plane;
     int ends = part[PART_TOP] * plane - base, owned = start[ends], highest = start[ends - plane];
@@ -118,8 +122,12 @@ __global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
             int count = start[from + plane] - begin;
             if (k < count)
                 row = begin + k;
-            if (k < min(count, room))
+            if (k < min(count, room)) {
                 (side ? high_rows : low_rows)[k] = places[order[row]];
+#if HALO_COLUMN
+                (side ? high_column : low_column)[k] = LAST_COLUMN[order[row]];
+#endif
+            }
             if (k <= plane)
                 (side ? high_starts : low_starts)[k] = min(start[from + k] - begin, min(count, room));
             if (side && row < last)
@@ -158,18 +166,36 @@ __global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
         uint4 p = places[i];
         sorted_places[edge + row] = p;
         sorted_velocities[edge + row] = velocities[i];
+#if COLUMNS > 1
+        sorted_second[edge + row] = second[i];
+#endif
+#if !HALO_COLUMN
         coarse[edge + row] = coarse_of(box, p);
+#elif ONCE
+        force[edge + row] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#endif
     }
 }
 
 /* Append the migrants that neighbours wrote here to the rows of the part, find their cells and those
    of the empty rows, and end the step. Any number of blocks. */
 __global__ void take_movers(FLAGS, GLOBAL const uint4 *low_places,
-                            GLOBAL const float4 *low_velocities, GLOBAL const int *low_count,
-                            GLOBAL const uint4 *high_places, GLOBAL const float4 *high_velocities,
+                            GLOBAL const float4 *low_velocities,
+#if COLUMNS > 1
+                            GLOBAL const float4 *low_second,
+#endif
+                            GLOBAL const int *low_count, GLOBAL const uint4 *high_places,
+                            GLOBAL const float4 *high_velocities,
+#if COLUMNS > 1
+                            GLOBAL const float4 *high_second,
+#endif
                             GLOBAL const int *high_count, GLOBAL const Box *__restrict__ box,
                             int capacity, GLOBAL int *part, GLOBAL uint4 *places,
-                            GLOBAL float4 *velocities, GLOBAL int *cell_of)
+                            GLOBAL float4 *velocities,
+#if COLUMNS > 1
+                            GLOBAL float4 *second,
+#endif
+                            GLOBAL int *cell_of)
 {
     uint64 begin = nanoseconds();
     int below = 0, above = 0;
@@ -187,6 +213,9 @@ __global__ void take_movers(FLAGS, GLOBAL const uint4 *low_places,
             k -= side ? below : 0;
             places[row] = (side ? high_places : low_places)[k];
             velocities[row] = (side ? high_velocities : low_velocities)[k];
+#if COLUMNS > 1
+            second[row] = (side ? high_second : low_second)[k];
+#endif
         }
         cell_of[row] = cell_in_part(places, box, low, top, rows, row);
     }

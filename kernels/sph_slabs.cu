@@ -1,96 +1,27 @@
 /* The kernels of sph.cu for ranks that share a box by planes, over rows that are numbered on the device
    (common/part.h), so that a CUDA graph can hold steps whose number of rows changes.
 
-   One thread per particle. Kernels of sph.cu become functions here: their text, and so the machine
-   code of a single GPU, stays as it is. */
-#pragma push_macro("__global__")
-#pragma push_macro("__launch_bounds__")
-#undef __global__
-#undef __launch_bounds__
-#define __global__ __device__ __forceinline__
-#define __launch_bounds__(...)
+   One thread per particle. */
+#include "common/as_functions.h"
 #include "sph.cu"
-#undef __global__
-#undef __launch_bounds__
-#pragma pop_macro("__global__")
-#pragma pop_macro("__launch_bounds__")
-#include "common/part.h"
+#include "common/as_functions.h"
+#include "common/halo.h"
 
 /* The parameters of the halo: see TAKE. */
 #define HALO                                                                                       \
     GLOBAL const uint4 *low_rows, GLOBAL const int *low_starts, GLOBAL const uint4 *high_rows,     \
         GLOBAL const int *high_starts, int edge
 
-/* Blocks of a launch by what they do: `takers`, in halves for both sides, and those that compute the
-   edge planes, `per_side` for each from block `edges` on. Others compute inner planes. */
-#define ROLES int skip, int takers, int edges, int per_side
-
-#define ROLE                                                                                       \
-    int block = (int)blockIdx.x + skip, is_edge = block >= edges && block < edges + 2 * per_side;      \
-    int side = is_edge && block >= edges + per_side;
-
-/* The rows of a block of an edge plane. */
-#define EDGE_ROWS                                                                                  \
-    first = FIRST(part[side ? PART_LAST : PART_BEGIN], edges + side * per_side);                       \
-    last = part[side ? PART_END : PART_INNER];
-
-/* For takers and senders, from block `from` on: the side, the first item, and the items of all. */
-#define SIDE_OF_HALF(from)                                                                         \
-    int each = takers / 2, side = block - (from) >= each, stride = each * BLOCK;                       \
-    int k = (block - (from)-side * each) * BLOCK + (int)threadIdx.x;
-
-/* Takers, from block `from` on, copy the rows of an edge plane that a neighbour wrote here to the halo,
-   before the rows of the part or behind them, and return. With `cells`, rows are places, and their
-   cells are laid too. */
+/* Takers, from block `from` on, take the halo and return. */
 #define TAKE(kind, from, rows, coarse, cells)                                                      \
     if (block < (from) + takers) {                                                                     \
         SIDE_OF_HALF(from)                                                                             \
         if (HAS_SIDE(side) && IS_HERE(kind, side ? high_flags : low_flags))                            \
-            take_edge(side ? high_rows : low_rows, side ? high_starts : low_starts, box, side, edge,   \
-                      k, stride, part, rows, coarse, cells);                                             \
+            take_edge(side ? high_rows : low_rows, side ? high_starts : low_starts, box, side, 0, 0,   \
+                      edge, k, stride, part, rows, coarse, cells);                                     \
         count_taker(&part[PART_TAKEN + (kind)]);                                                       \
         return;                                                                                        \
     }
-
-/* Blocks of the edge planes that have rows wait for the takers. */
-#define AWAIT_TAKERS(kind)                                                                         \
-    if (first + (int)blockIdx.x * BLOCK < last) {                                                      \
-        int waited = wait_for_takers(&part[PART_TAKEN + (kind)], takers);                              \
-        if (block == edges + (HAS_SIDE(0) ? 0 : per_side) && threadIdx.x == 0)                         \
-            part[PART_WAITED + (kind)] += waited;                                                      \
-    }
-
-/* The row of the first thread of all, of blocks that begin with block `from` and row `row`. */
-#define FIRST(row, from) ((row) + (skip - (from)) * BLOCK)
-
-/* Not inlined: of the registers of `densities`, none is left. */
-#ifdef __CUDACC__
-#define APART __noinline__
-#else
-#define APART inline
-#endif
-__device__ APART void take_edge(GLOBAL const uint4 *rows, GLOBAL const int *starts,
-                                GLOBAL const Box *box, int side, int edge, int first, int stride,
-                                GLOBAL int *part, GLOBAL uint4 *halo, GLOBAL unsigned *coarse,
-                                GLOBAL int *cells)
-{
-    int plane = (int)(box->cells[0] * box->cells[1]);
-    int count = min(starts[plane], edge), begin = side ? part[PART_END] : edge - count;
-    if (first == 0 && starts[plane] > edge)
-        atomicOr(&part[PART_FAULT], PART_CROWDED);
-    for (int k = first; k < count; k += stride) {
-        uint4 row = rows[k];
-        halo[begin + k] = row;
-        if (cells)
-            coarse[begin + k] = coarse_of(box, row);
-    }
-    if (!cells)
-        return;
-    /* The end of the lower plane is the start of this rank's cells, which is already set. */
-    int base = (side ? part[PART_HIGH] : part[PART_LOW] - 1) * plane;
-    for (int k = first; k < plane + side; k += stride)
-        cells[base + k] = begin + min(starts[k], count);
-}
 
 /* Densities of the inner planes, and of the edge planes once their halo is here. */
 __global__ void OCCUPANCY(DENSITY_BLOCKS)
@@ -173,14 +104,5 @@ __global__ void OCCUPANCY(FORCE_BLOCKS)
             }
         }
     }
-    if (is_edge && is_last(&part[PART_SENT + MOVERS], 2 * per_side)) {
-        int below = atomicAdd(&part[PART_LEFT], 0), above = atomicAdd(&part[PART_LEFT + 1], 0);
-        if (max(below, above) > room)
-            atomicOr(&part[PART_FAULT], PART_CROWDED);
-        if (HAS_SIDE(0))
-            low_count[0] = min(below, room);
-        if (HAS_SIDE(1))
-            high_count[0] = min(above, room);
-        TELL(MOVERS)
-    }
+    TELL_MOVERS
 }

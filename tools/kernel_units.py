@@ -211,7 +211,7 @@ class LoneTeam:
         self.device = device
         self.ranks = SimpleNamespace(rank=0, size=2)
         self.comm = self
-        self.transport = SimpleNamespace(mailbox_kind=Mailboxes, mailboxes=lambda kinds: None)
+        self.transport = SimpleNamespace(mailbox_kind=Mailboxes, mailboxes=lambda *kinds: None)
 
     def Dup(self) -> LoneTeam:  # noqa: N802
         """Return a stand-in for a communicator."""

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.decomposed.direct import DirectSlabs
+from gpubench.decomposed.direct_dpd import DirectDPD
+from gpubench.decomposed.direct_sph import DirectSPH
 from gpubench.decomposed.dpd_ranks import DPDPlanes
 from gpubench.decomposed.hashed_master import HashedMaster
 from gpubench.decomposed.master import Master
@@ -35,6 +36,11 @@ DECOMPOSITIONS: Mapping[str, type[Planes]] = {kind.decomposition: kind for kind 
 PHYSICS: Mapping[type[Workload], type[Planes]] = {
     SPH: SPHPlanes,  # type: ignore[type-abstract]
     DPD: DPDPlanes,  # type: ignore[type-abstract]
+}
+# Slabs on devices that write each other's memory.
+DIRECT: Mapping[type[Workload], type[Planes]] = {
+    SPH: DirectSPH,  # type: ignore[type-abstract]
+    DPD: DirectDPD,  # type: ignore[type-abstract]
 }
 
 
@@ -65,7 +71,7 @@ def share(
                 " SPH with --decomposition master; else choose sorted cells, such as counting-sort"
             )
         kinds = (HashedMaster,)
-    if kinds == (Slabs, SPHPlanes) and device.team.transport.mailbox_kind:
-        kinds = (DirectSlabs,)
+    if kinds[0] is Slabs and device.team.transport.mailbox_kind:
+        kinds = (DIRECT[physics],)
     name = f"{kinds[0].__name__}{workload.__name__}"
     return type(name, (*kinds, workload), {"team": device.team})

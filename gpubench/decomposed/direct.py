@@ -1,19 +1,23 @@
-"""Slabs of SPH on devices that write each other's memory: no host takes part in a step."""
+"""Slabs on devices that write each other's memory: no host takes part in a step.
+
+`DirectSPH` and `DirectDPD` have the launches of a step that compute.
+"""
 
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.decomposed import room
+from gpubench.decomposed.room import aligned
 from gpubench.decomposed.shared import Phase
 from gpubench.decomposed.slab_ranks import Slabs
-from gpubench.decomposed.sph_ranks import SPHPlanes
 from gpubench.devices.base import Graph, Kernel
 from gpubench.distributed.mailboxes import SIDES, Boxes, Mailboxes
 from gpubench.distributed.slabs import excess
@@ -33,15 +37,9 @@ STEPS_PER_GRAPH = 8
 BOX_GROWTH = 1.25  # new boxes, and new graphs, once they should be that much larger
 TAKERS = 32  # blocks that copy a halo, at most; even
 ENDERS = 128  # blocks that end a step, at most
-# The arrays of each kind of message, in the order of a step.
-KINDS = {
-    "places": ("places", "starts"),
-    "flow": ("flow",),
-    "movers": ("moved places", "moved velocities", "moved"),
-}
 
 
-class DirectSlabs(Slabs, SPHPlanes):
+class DirectSlabs(Slabs):
     """Slabs whose steps are queued with numbers of rows that only the device knows.
 
     Kernels are launched for as many rows as there is room, and read on the device how many there
@@ -52,10 +50,12 @@ class DirectSlabs(Slabs, SPHPlanes):
     when it begins; if a rank ran out of room in it, all do its steps again as `Slabs` does, which
     allocates more. Where planes must be reassigned, `Slabs` does the next step too; graphs remain.
 
+    sent: the arrays of each kind of message before migrants, of which places are the first.
     block: steps queued since the host looked; while it is positive, `held`, `owned`, `counts` and
     `computed_rows` are those of its begin. redone: steps that were done again.
     """
 
+    sent: ClassVar[Mapping[str, tuple[str, ...]]]
     block = redone = 0
     _box_rows = 0  # the same in all ranks
     _planes_before: NDArray[np.int64] = np.zeros(0, np.int64)  # particles per plane, all ranks
@@ -73,24 +73,16 @@ class DirectSlabs(Slabs, SPHPlanes):
         self._part = self.device.empty(WORDS, "int32")
         self._noted_part = self.device.host_buffer(4 * WORDS)
         self._saved_fault = self.device.empty(4, "int32")
-        self._mailboxes: Mailboxes = self.team.transport.mailboxes(KINDS)
-        if not self.bodies:
+        self._mailboxes: Mailboxes = self.team.transport.mailboxes(self.kinds, self.is_ring)
+        if not self.needs_hosts:
             self.host_part = None  # type: ignore[assignment,misc]
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
-        kernel = self.device.kernel
-        constants = {**self.constants, "COLUMNS": len(self.columns)}
+        constants = {**self.constants, "COLUMNS": len(self.columns), **self._of_halo}
         self._cells_of_held, self._arrange_rows, self._take_movers = (
-            kernel("slabs.cu", name, **constants)
+            self.device.kernel("slabs.cu", name, **constants)
             for name in ("cells_of_held", "arrange", "take_movers")
-        )
-        of_sph = {
-            **self.constants, "MOVES": 1, "NEAR": self.noted_room,
-            "SYMPLECTIC": int(self.parameters["integrator"] == "symplectic"),
-        }  # fmt: skip
-        self._densities_in, self._forces_in = (
-            kernel("sph_slabs.cu", name, **of_sph) for name in ("densities_of", "forces_of")
         )
 
     def _make_sorter(self) -> None:
@@ -117,6 +109,11 @@ class DirectSlabs(Slabs, SPHPlanes):
         self._saved = [self.device.empty(rows, "float32") for _ in self._kept]
         return [*super()._allocate_computed(), *self._saved]
 
+    @property
+    def needs_hosts(self) -> bool:
+        """Whether all steps are done as `Slabs` does."""
+        return False
+
     # What rank 0 calls.
 
     @together
@@ -138,7 +135,7 @@ class DirectSlabs(Slabs, SPHPlanes):
         if index == 0:
             self._begin()
         phases[index][1]()
-        if index == len(phases) - 1 and not self.bodies:
+        if index == len(phases) - 1 and not self.needs_hosts:
             self._count(1)
 
     def settle(self) -> None:
@@ -167,10 +164,6 @@ class DirectSlabs(Slabs, SPHPlanes):
         self.settle()
         super().count_steps()
 
-    def paint(self) -> None:
-        self.settle()
-        super().paint()
-
     def _take(self, state: Mapping[str, NDArray[Any]]) -> None:
         self.block, self._lost, self._is_due, self._is_told = 0, 0, False, False
         self._planes_before = np.zeros(0, np.int64)
@@ -180,7 +173,7 @@ class DirectSlabs(Slabs, SPHPlanes):
 
     def _do(self, steps: int, replays: bool) -> None:
         while steps > 0:
-            if self.bodies or (self._is_due and self.block == 0):
+            if self.needs_hosts or (self._is_due and self.block == 0):
                 self._do_with_hosts(1)
                 steps -= 1
                 continue
@@ -190,14 +183,17 @@ class DirectSlabs(Slabs, SPHPlanes):
             steps -= now
 
     def _do_with_hosts(self, steps: int) -> None:
-        """Do steps as `Slabs` does."""
-        self._is_told, self._planes_before = False, np.zeros(0, np.int64)
         for _ in range(steps):
-            for _, launch in super()._own_phases():
+            for _, launch in self._phases_with_hosts():
                 launch()
 
+    def _phases_with_hosts(self) -> list[Phase]:
+        self._look()
+        self._is_told, self._planes_before = False, np.zeros(0, np.int64)
+        return super()._own_phases()
+
     def _balance(self) -> None:
-        if self.bodies:
+        if self.needs_hosts:
             super()._balance()
         elif self._is_due:
             self._is_due, self._lost = False, 0
@@ -220,15 +216,8 @@ class DirectSlabs(Slabs, SPHPlanes):
 
     def _queue_steps(self, steps: int) -> None:
         for _ in range(steps):
-            if self._mailboxes.by_hosts:
-                for _, launch in self._own_phases():
-                    launch()
-                continue
-            self._sort()
-            self._arrange()
-            self._densities(0, 3)
-            self._forces(0, 5)
-            self._end_step()
+            for _, launch in self._pieces() if self._mailboxes.by_hosts else self._launches():
+                launch()
 
     def _count(self, steps: int) -> None:
         """Note that steps have been queued, and end the block if it is time to."""
@@ -240,7 +229,7 @@ class DirectSlabs(Slabs, SPHPlanes):
 
     def _begin(self) -> None:
         """Begin a block unless one has begun."""
-        if self.bodies:
+        if self.needs_hosts:
             return
         boxes = self._mailboxes.boxes(self._layout())
         if boxes is not self._boxes:  # the first, or another simulation needed larger ones
@@ -320,33 +309,52 @@ class DirectSlabs(Slabs, SPHPlanes):
 
     def _layout(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return the arrays of a box, the same in all ranks, as is the widest plane."""
-        wanted = self._room_beside(self._widest)
+        wanted = aligned(room.SPARE_EDGE * self._widest + room.LEAST)
         if wanted > BOX_GROWTH * self._box_rows:
             self._box_rows = wanted
-        rows = (self._box_rows, 4)
-        return {
-            "places": (rows, "float32"), "starts": ((self._plane_cells + 1,), "int32"),
-            "flow": (rows, "float32"), "moved places": (rows, "float32"),
-            "moved velocities": (rows, "float32"), "moved": ((1,), "int32"),
-        }  # fmt: skip
+        rows = (self._box_rows, 4), "float32"
+        others = {"starts": ((self._plane_cells + 1,), "int32"), "moved": ((1,), "int32")}
+        return {name: others.get(name, rows) for names in self.kinds.values() for name in names}
 
     def _own_phases(self) -> list[Phase]:
+        return super()._own_phases() if self.needs_hosts else self._pieces()
+
+    def _pieces(self) -> list[Phase]:
         """Return a step in pieces, which are timed, and where hosts carry messages are the step."""
-        if self.bodies:
-            return super()._own_phases()
         return [
             ("sort", self._sort),
             ("sort", lambda: self._sending("places", self._arrange)),
-            ("density", lambda: self._densities(1, 2)),
-            ("exchange halo", lambda: self._awaiting("places", self._densities, 0, 1)),
-            ("density", lambda: self._densities(2, 3)),
-            ("exchange halo", lambda: self._sending("flow", self._forces, 0, 1)),
-            ("force", lambda: self._forces(2, 3)),
-            ("exchange halo", lambda: self._awaiting("flow", self._forces, 1, 2)),
-            ("force", lambda: self._sending("movers", self._forces, 3, 4)),
-            ("force", lambda: self._forces(4, 5)),
+            *self._computing_pieces(),
             ("exchange particles", lambda: self._awaiting("movers", self._end_step)),
         ]
+
+    def _launches(self) -> list[Phase]:
+        """Return a step in whole launches."""
+        return [
+            ("sort", self._sort),
+            ("sort", self._arrange),
+            *self._computing(),
+            ("exchange particles", self._end_step),
+        ]
+
+    @property
+    def kinds(self) -> dict[str, tuple[str, ...]]:
+        """The arrays of each kind of message, in the order of a step."""
+        moved = tuple(f"moved {name}" for name in ("places", *self.columns))
+        return {**self.sent, "movers": (*moved, "moved")}
+
+    @property
+    def _of_halo(self) -> dict[str, int]:
+        """Constants of kernels/slabs.cu."""
+        return {}
+
+    @abstractmethod
+    def _computing(self) -> list[Phase]:
+        """Return the launches from the halo to the migrants."""
+
+    @abstractmethod
+    def _computing_pieces(self) -> list[Phase]:
+        """Return the same in pieces, each before or behind a message."""
 
     def _sending(self, kind: str, launch: Callable[..., None], *which: int) -> None:
         assert self._boxes is not None
@@ -385,50 +393,39 @@ class DirectSlabs(Slabs, SPHPlanes):
         items = max(self.capacity, self._sorts[1] * self._plane_cells + 1)
         self._arrange_rows(
             2 * per_side + self.device.blocks(items, BLOCK), BLOCK, *self._flags(), answer.start,
-            answer.order, self.places, self.state_columns[0], self.packed_box, self.edge,
-            min(self._box_rows, self.edge), per_side, self._part, self._found_starts, self.cells,
-            *self.current, self.coarse, *self._both("theirs", "places", "starts"),
+            answer.order, *self._kept, self.packed_box, self.edge, min(self._box_rows, self.edge),
+            per_side, self._part, self._found_starts, self.cells, *self.current, self._beside_rows,
+            *self._both("theirs", *self.kinds["places"]),
         )  # fmt: skip
 
-    def _densities(self, first: int, last: int) -> None:
-        """Queue some of the pieces: taking the halo, the inner planes, and the edges."""
-        inner, edges = self.device.blocks(self.capacity, BLOCK), 2 * self._per_side
-        self._launch(
-            self._densities_in, (self._takers, inner, edges), first, last, 2, "places",
-            self.current[0], self.coarse, self.current[1], self.cells, self.packed_box,
-            self.kernels.fluid, self.clock, self.rows, self._part, self.flow, self.noted,
-            self.notes,
-        )  # fmt: skip
-
-    def _forces(self, first: int, last: int) -> None:
-        """Queue some pieces: sending, taking the halo, half the inner planes, edges, the rest."""
-        half = self.device.blocks(self.capacity // 2 + BLOCK, BLOCK)
-        pieces = self._takers, self._takers, half, 2 * self._per_side, half
-        self._launch(
-            self._forces_in, pieces, first, last, 3, "flow", self.current[0], self.flow, self.cells,
-            self.noted, self.notes, self.packed_box, self.kernels.fluid, self.clock, self.rows,
-            self._part, self._box_rows, *self._both("theirs", "flow"),
-            *self._both("theirs", *KINDS["movers"]), self.places, self.state_columns[0],
-            self._cell_of_part, self.fault, self.force,
-        )  # fmt: skip
+    @property
+    @abstractmethod
+    def _beside_rows(self) -> Any:
+        """The array that `arrange` fills beside the sorted rows."""
 
     def _launch(
-        self, kernel: Kernel, pieces: Sequence[int], first: int, last: int, edges: int, kind: str,
-        *arguments: Any,
+        self, kernel: Kernel, pieces: Sequence[int], first: int, last: int, edges: int,
+        halo: Sequence[str], *arguments: Any,
     ) -> None:  # fmt: skip
-        """Queue the pieces from `first` to before `last` of a launch, which have so many blocks."""
+        """Queue the pieces from `first` to before `last` of a launch, which have so many blocks.
+
+        The first piece are the takers, and `edges` that of the edge planes. halo: what is taken.
+        """
         begin = [0, *itertools.accumulate(pieces)]
-        low, low_starts, high, high_starts = self._both("mine", kind, "starts")
         kernel(
             begin[last] - begin[first], BLOCK, begin[first], pieces[0], begin[edges],
-            self._per_side, *self._flags(), low, low_starts, high, high_starts, self.edge,
-            *arguments,
+            self._per_side, *self._flags(), *self._both("mine", *halo), self.edge, *arguments,
         )  # fmt: skip
+
+    def _moving_to(self) -> list[Any]:
+        """Return where a launch writes migrants, moved particles and their cells, and faults."""
+        movers = self._both("theirs", *self.kinds["movers"])
+        return [*movers, *self._kept, self._cell_of_part, self.fault]
 
     def _end_step(self) -> None:
         """Queue taking the migrants that come."""
         self._take_movers(
             min(ENDERS, self.device.blocks(self.capacity, BLOCK)), BLOCK, *self._flags(),
-            *self._both("mine", *KINDS["movers"]), self.packed_box, self.capacity, self._part,
-            self.places, self.state_columns[0], self._cell_of_part,
+            *self._both("mine", *self.kinds["movers"]), self.packed_box, self.capacity, self._part,
+            *self._kept, self._cell_of_part,
         )  # fmt: skip

@@ -86,7 +86,7 @@ class DPDPlanes(Planes, DPD):
     @together
     def collected_forces(self) -> list[NDArray[Any]]:
         """Gather on rank 0 all ranks' places, half-step velocities and forces of the next step."""
-        for name, launch in self._own_phases():
+        for name, launch in self._phases_with_hosts():
             if name not in MOVING:
                 launch()
         arrays = (*self.current[:2], self._force)

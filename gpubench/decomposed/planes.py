@@ -207,6 +207,7 @@ class Planes(PlaneRows):
     @abstractmethod
     def _allocate_computed(self) -> list[Any]:
         """Allocate and return the arrays of `rows` rows that a step computes."""
+        return []
 
     # The parts of a step common to all decompositions.
 

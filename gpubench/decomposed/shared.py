@@ -62,6 +62,10 @@ class Shared(InCells):
     def _own_phases(self) -> list[Phase]:
         """Return the phases of this rank's part of a step."""
 
+    def _phases_with_hosts(self) -> list[Phase]:
+        """Return the same in which hosts take part, where a step can do without."""
+        return self._own_phases()
+
     @abstractmethod
     def _take(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take this rank's part of a state that all ranks have."""

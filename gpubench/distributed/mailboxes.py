@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 LOW, HIGH = SIDES = 0, 1
-FLAG_STEP = 32  # as in kernels/common/part.h
+# As in kernels/common/part.h, which numbers kinds of messages.
+FLAG_STEP = 32
+FLAGS = 3
 PATIENCE_NS = 60_000_000_000  # after which a neighbour is taken for dead
 ALIGNED = 256  # bytes, as of a device's allocations
 
@@ -44,18 +46,25 @@ class Boxes:
 class Mailboxes(ABC):
     """The boxes between a rank and those before and after it.
 
-    kinds: the arrays of each kind of message, by their names in a layout. by_hosts: whether hosts
-    carry messages, between launches.
+    kinds: the arrays of each kind of message, by their names in a layout. is_ring: whether the
+    first and the last rank are neighbours. by_hosts: whether hosts carry messages, between
+    launches. sides: for kernels, a bit for each side with a neighbour, and two further on, for each
+    where that is beyond the ring's end.
     """
 
     by_hosts = False
 
-    def __init__(self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]], is_ring: bool
+    ) -> None:
         self._device, self.kinds = device, kinds
         self._comm: Intracomm = ranks.comm.Dup()
         beside = {LOW: ranks.rank - 1, HIGH: ranks.rank + 1}
-        self.neighbours = {s: peer for s, peer in beside.items() if 0 <= peer < ranks.size}
-        self.sides = sum(1 << side for side in self.neighbours)
+        inside = [side for side, peer in beside.items() if 0 <= peer < ranks.size]
+        self.neighbours = {
+            s: peer % ranks.size for s, peer in beside.items() if is_ring or s in inside
+        }
+        self.sides = sum((1 if side in inside else 5) << side for side in self.neighbours)
 
     @abstractmethod
     def boxes(self, layout: Layout) -> Boxes:
@@ -81,8 +90,10 @@ class Mailboxes(ABC):
 class PeerMailboxes(Mailboxes):
     """One allocation of each rank, opened by its neighbours through CUDA IPC handles."""
 
-    def __init__(self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]]) -> None:
-        super().__init__(device, ranks, kinds)
+    def __init__(
+        self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]], is_ring: bool
+    ) -> None:
+        super().__init__(device, ranks, kinds, is_ring)
         import cupy
 
         self._cuda = cupy.cuda
@@ -103,7 +114,7 @@ class PeerMailboxes(Mailboxes):
 
     def _make(self, layout: Layout) -> Boxes:
         key = repr(layout)
-        flags = ((FLAG_STEP * len(self.kinds),), "uint32")
+        flags = ((FLAG_STEP * FLAGS,), "uint32")
         layout = {"flags": flags, **layout}  # first, so that all layouts share them
         places, size = {}, 0
         for name, (shape, dtype) in layout.items():
@@ -117,8 +128,8 @@ class PeerMailboxes(Mailboxes):
         self._known[key] = Boxes(
             {side: self._arrays(self._base, side, layout, places) for side in SIDES},
             {
-                side: self._arrays(self._opened[side], 1 - side, layout, places)
-                if side in self._opened
+                side: self._arrays(self._opened[self.neighbours[side]], 1 - side, layout, places)
+                if side in self.neighbours
                 else self._arrays(self._base, side, layout, places)
                 for side in SIDES
             },
@@ -143,9 +154,8 @@ class PeerMailboxes(Mailboxes):
         runtime.deviceSynchronize()
         self._device.fill(self._turn, 0x00)
         handles = self._comm.allgather(runtime.ipcGetMemHandle(self._base))
-        self._opened = {
-            side: runtime.ipcOpenMemHandle(handles[peer]) for side, peer in self.neighbours.items()
-        }
+        peers = set(self.neighbours.values())  # one may be on both sides
+        self._opened = {peer: runtime.ipcOpenMemHandle(handles[peer]) for peer in peers}
 
     def close(self) -> None:
         if not self._size:

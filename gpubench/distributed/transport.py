@@ -67,10 +67,10 @@ class Transport(ABC):
     name: str
     # The boxes through which steps go without a host; None if steps need their hosts.
     mailbox_kind: type[Mailboxes] | None = None
-    _mailboxes: Mailboxes | None = None
 
     def __init__(self, device: Device, ranks: Ranks) -> None:
         self._device, self._ranks = device, ranks
+        self._mailboxes: dict[tuple[str, bool], Mailboxes] = {}
         self._comm = ranks.comm.Dup()  # keeps messages apart from others
         self._begun = False
 
@@ -115,20 +115,21 @@ class Transport(ABC):
             self._comm.Allreduce(_mpi().IN_PLACE, total)
             self._device.write(array, total)
 
-    def mailboxes(self, kinds: Mapping[str, tuple[str, ...]]) -> Mailboxes:
+    def mailboxes(self, kinds: Mapping[str, tuple[str, ...]], is_ring: bool = False) -> Mailboxes:
         """Return the boxes between neighbours, which exist once. Collective; see `mailbox_kind`."""
-        if self._mailboxes is None or self._mailboxes.kinds != kinds:
+        key = repr(kinds), is_ring
+        if key not in self._mailboxes:
             assert self.mailbox_kind is not None
-            self._mailboxes = self.mailbox_kind(self._device, self._ranks, kinds)
-        return self._mailboxes
+            self._mailboxes[key] = self.mailbox_kind(self._device, self._ranks, kinds, is_ring)
+        return self._mailboxes[key]
 
     def close(self) -> None:
         """Free the transport's resources after all exchanges; it is not used again.
 
         May wait for the other ranks, so not after an error: `ends_all` ends the run instead.
         """
-        if self._mailboxes is not None:
-            self._mailboxes.close()
+        for boxes in self._mailboxes.values():
+            boxes.close()
 
     @abstractmethod
     def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None: ...

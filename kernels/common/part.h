@@ -12,6 +12,7 @@
    What a launch both writes and reads must not be `__restrict__`, or stale values could be read. */
 #ifndef GPUBENCH_COMMON_PART_H
 #define GPUBENCH_COMMON_PART_H
+#include "common/box.h"
 
 #define PART_HELD 0   /* rows of the state; some may have left */
 #define PART_STAYED 1 /* those that have not */
@@ -51,6 +52,29 @@
 #define FLAG_STEP 32 /* words between flags */
 
 #define HAS_SIDE(side) (sides >> (side)&1)
+
+/* Whether the neighbour on a side is beyond the periodic end of the box; RING: whether any can be. */
+#if RING
+#define WRAPS(side) (sides >> (2 + (side)) & 1)
+#else
+#define WRAPS(side) 0
+#endif
+
+/* The cell of a row, relative to the plane `low`. Rows from `held` on are empty, and particles below
+   `low` or from `high` on belong to another rank: they go to cells past the last plane, spread over
+   one more plane. */
+__device__ __forceinline__ int cell_in_part(GLOBAL const uint4 *places, GLOBAL const Box *box,
+                                            int low, int high, int held, unsigned i)
+{
+    int plane = (int)(box->cells[0] * box->cells[1]);
+    if (i < held) {
+        uint4 p = places[i];
+        int z = cell_at(box, 2, p.z);
+        if (z >= low && z < high)
+            return cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), z - low);
+    }
+    return plane * (high - low) + (int)(i % plane);
+}
 
 /* The parameters by which a launch's blocks wait and tell: the number of the last step that has ended,
    and this rank's flags and the neighbours', on both sides. */

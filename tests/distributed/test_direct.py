@@ -25,9 +25,21 @@ RUNS = {
     ),
     "one-particle": Run("sph-dam-break", 1, {"length": 12.0}, None, 36, 18),
     "large": Run("sph-dam-break", 200_000, {}, None, 204, 51),  # with room for all steps
+    # Rings of parts; with velocities for the drag, which travel too.
+    "dpd": Run("dpd-standard", 1600, {}, None, 96, 32),
+    "dpd-drags": Run("dpd-rozen2008", 1600, {}, None, 80, 16),
+    # Falls, so that planes change hands.
+    "dpd-walls": Run("dpd-rayleigh-taylor", 900, {"gravity": 2.0}, None, 128, 32),
+    # Cross the ends of a ring, of which parts are empty.
+    "two-particles": Run("dpd-standard", 2, {"density": 0.002}, None, 384, 48),
+    "dpd-one": Run("dpd-rayleigh-taylor", 1, {"gravity": 0.5, "density": 0.01}, None, 96, 32),
+    "dpd-large": Run("dpd-standard", 200_000, {}, None, 204, 51),
 }
 TIGHT = {"SPARE": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
 OFTEN = {"WORTH_A_CUT": 1}  # planes are assigned anew whenever that helps
+ONCE = {
+    "PAIRS_ONCE": ["opencl"]
+}  # as on CUDA, one particle of a pair of DPD's computes both forces
 
 
 def gpus() -> int:
@@ -44,7 +56,7 @@ def require_same(device, spec, ranks, names, constants, *transport):
     for name, line in zip(names, done.stdout.splitlines(), strict=True):
         found, alone = json.loads(line), moments(RUNS[name], device)
         assert [(m["step"], m["bits"]) for m in found] == [(m["step"], m["bits"]) for m in alone]
-        if name in ("dam-break", "whole-blocks"):
+        if name in ("dam-break", "whole-blocks", "dpd-walls"):
             assert found[0]["bounds"] != found[-1]["bounds"]  # planes changed hands
         redone.append(found[-1]["redone"])
     return redone
@@ -54,8 +66,12 @@ def require_same(device, spec, ranks, names, constants, *transport):
     ("ranks", "names", "constants"),
     [
         (2, ("euler", "one-particle"), {}),
+        (2, ("dpd", "two-particles"), {}),
         pytest.param(3, ("whole-blocks",), {}, marks=pytest.mark.long),
         pytest.param(2, ("dam-break", "whole-blocks"), {}, marks=pytest.mark.long),
+        pytest.param(2, ("dpd-walls", "dpd-drags", "dpd-one"), ONCE, marks=pytest.mark.long),
+        pytest.param(3, ("dpd", "dpd-drags", "two-particles"), ONCE, marks=pytest.mark.long),
+        pytest.param(4, ("dpd-walls", "dpd-drags", "dpd-one", "dpd"), {}, marks=pytest.mark.long),
     ],
 )
 def test_trajectories_are_those_of_one_rank_to_the_bit(open_once, ranks, names, constants):
@@ -67,21 +83,25 @@ def test_trajectories_are_those_of_one_rank_to_the_bit(open_once, ranks, names, 
 
 
 @pytest.mark.long
-def test_steps_without_room_are_done_again(open_once):
+@pytest.mark.parametrize(
+    ("ranks", "names"),
+    [(4, ("whole-blocks", "one-particle")), (2, ("dpd", "dpd-one")), (3, ("dpd-drags",))],
+)
+def test_steps_without_room_are_done_again(open_once, ranks, names):
     device = open_once("opencl:intel")
-    names = "whole-blocks", "one-particle"
-    redone = require_same(device, "opencl:intel", 4, names, {"DIRECT": True, **OFTEN, **TIGHT})
+    constants = {"DIRECT": True, **OFTEN, **TIGHT, **ONCE}
+    redone = require_same(device, "opencl:intel", ranks, names, constants)
     assert redone[0] > 0
 
 
 def require_same_in_turns(spec, *how):
     alone, shared = (run_ranks(ranks, "alternating.py", spec, *how) for ranks in (1, 2))
     assert (alone.returncode, shared.returncode) == (0, 0), shared.stderr
-    assert shared.stdout == alone.stdout and len(alone.stdout.splitlines()) == 2
+    assert shared.stdout == alone.stdout and len(alone.stdout.splitlines()) == 3
 
 
 @pytest.mark.long
-def test_two_simulations_share_boxes_in_turns():
+def test_simulations_share_boxes_in_turns():
     require_same_in_turns("opencl:intel", "stand-in")
 
 
@@ -237,7 +257,7 @@ class TestGPUs:
         if gpus() < ranks:
             pytest.skip(f"needs {ranks} NVIDIA GPUs, and there are {gpus()}")
 
-    def test_two_simulations_share_boxes_in_turns(self, ranks):
+    def test_simulations_share_boxes_in_turns(self, ranks):
         require_same_in_turns("cuda")
 
     def test_a_wait_ends(self, ranks):
@@ -247,10 +267,10 @@ class TestGPUs:
 
     def test_trajectories_are_those_of_one_rank(self, ranks, open_once):
         device = open_once("cuda")
-        names = "dam-break", "whole-blocks", "euler", "one-particle", "large"
-        redone = require_same(device, "cuda", ranks, names, OFTEN)
+        redone = require_same(device, "cuda", ranks, tuple(RUNS), OFTEN)
         assert redone[-1] == 0
 
     def test_steps_without_room_are_done_again(self, ranks, open_once):
         device = open_once("cuda")
-        assert require_same(device, "cuda", ranks, ("whole-blocks",), {**OFTEN, **TIGHT}) > [0]
+        names = "whole-blocks", "dpd", "dpd-drags"
+        assert min(require_same(device, "cuda", ranks, names, {**OFTEN, **TIGHT})) > 0

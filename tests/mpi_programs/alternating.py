@@ -1,4 +1,4 @@
-"""Do steps of two simulations in turns, and tell the hash of each state.
+"""Do steps of simulations in turns, and tell the hash of each state.
 
 Arguments: a device, and `stand-in` for steps as on GPUs that write each other's memory.
 """
@@ -12,7 +12,7 @@ from simulations import hash_of
 from gpubench.simulate.ranks import Crew
 from gpubench.simulate.setup import Setup
 
-SIZES = 300, 1100
+RUNS = ("sph-dam-break", 300), ("dpd-standard", 400), ("sph-dam-break", 1100)
 TURNS = 4, 1, 9, 2
 
 
@@ -28,12 +28,12 @@ def main() -> None:
             return
         with crew.lead() as device:
             decomposition = "slab" if crew.size > 1 else None
-            both = [Setup("sph-dam-break", n).make(device, decomposition) for n in SIZES]
+            all_of_them = [Setup(*run).make(device, decomposition) for run in RUNS]
             for steps in TURNS:
-                for simulation in both:
+                for simulation in all_of_them:
                     simulation.advance(steps)
                     simulation.plain_steps(1)
-            for simulation in both:
+            for simulation in all_of_them:
                 print(hash_of(simulation.state()), flush=True)
 
 

@@ -108,6 +108,7 @@ def main() -> None:
                 late(device, boxes_of, ranks)
             else:
                 turns(device, boxes_of, ranks, int(number))
+                turns(device, transport.mailboxes(KINDS, True), ranks, int(number))
         print(f"{ranks}: intact\n", end="", flush=True)
         transport.close()
 

@@ -29,8 +29,10 @@ class HostMailboxes(Mailboxes):
 
     by_hosts = True
 
-    def __init__(self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]]) -> None:
-        super().__init__(device, ranks, kinds)
+    def __init__(
+        self, device: Device, ranks: Ranks, kinds: Mapping[str, tuple[str, ...]], is_ring: bool
+    ) -> None:
+        super().__init__(device, ranks, kinds, is_ring)
         self._known: dict[str, Boxes] = {}
         self._flags = [device.upload(np.zeros(1, kind)) for kind in ("int32", *4 * ["uint32"])]
 
