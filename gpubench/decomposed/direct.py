@@ -189,7 +189,8 @@ class DirectSlabs(Slabs):
 
     def _phases_with_hosts(self) -> list[Phase]:
         self._look()
-        self._is_told, self._planes_before = False, np.zeros(0, np.int64)
+        self._count_loss()
+        self._is_told = False
         return super()._own_phases()
 
     def _balance(self) -> None:
@@ -261,9 +262,7 @@ class DirectSlabs(Slabs):
         if self.block == 0:
             return
         steps, self.block = self.block, 0
-        # Of the block before, while the device does this one: `Slabs` counts again if need be.
-        if len(self._planes_before) > 0:
-            self._lost += self._steps_before * excess(self._planes_before, self.bounds)
+        self._count_loss()  # of the block before, while the device does this one
         ends = self.top - self.planes[0] + 1
         found = self._found[: 4 * ends]
         self.device.read_rows(self._found_starts, 0, found)
@@ -284,6 +283,12 @@ class DirectSlabs(Slabs):
         self.held, self.owned, self.computed_rows = (int(part[w]) for w in (HELD, STAYED, OWNED))
         self._widest = max(self._widest, int(planes.max()))
         self._planes_before, self._steps_before = planes, steps
+
+    def _count_loss(self) -> None:
+        """Add what was lost in the last block by the division of planes, once."""
+        if len(self._planes_before) > 0:
+            self._lost += self._steps_before * excess(self._planes_before, self.bounds)
+        self._planes_before = np.zeros(0, np.int64)
 
     def _told(self, faults: int, counts: NDArray[np.int64]) -> tuple[int, NDArray[np.int64]]:
         """Return the faults of all ranks, and the particles of all planes."""

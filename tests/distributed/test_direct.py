@@ -15,6 +15,8 @@ from gpubench.decomposed import direct
 from gpubench.devices import survey
 from gpubench.physics.box import Box
 
+TALL = {"gravity": 2.0, "depth": 3.0, "height": 4.0}
+GAS = {"gravity": 2.0, "depth": 3.0, "height": 10.0, "density": 0.3, "walls": "none"}
 RUNS = {
     # Flows along most of the tank, so that planes change hands.
     "dam-break": Run("sph-dam-break", 1500, {"mach": 0.8, "depth": 0.3}, None, 160, 32),
@@ -28,8 +30,9 @@ RUNS = {
     # Rings of parts; with velocities for the drag, which travel too.
     "dpd": Run("dpd-standard", 1600, {}, None, 96, 32),
     "dpd-drags": Run("dpd-rozen2008", 1600, {}, None, 80, 16),
-    # Falls, so that planes change hands.
-    "dpd-walls": Run("dpd-rayleigh-taylor", 900, {"gravity": 2.0}, None, 128, 32),
+    # Falls onto a wall, or around the ring, so that planes change hands.
+    "dpd-walls": Run("dpd-rayleigh-taylor", 900, TALL, None, 192, 48),
+    "dpd-falling": Run("dpd-rayleigh-taylor", 900, GAS, None, 192, 48),
     # Cross the ends of a ring, of which parts are empty.
     "two-particles": Run("dpd-standard", 2, {"density": 0.002}, None, 384, 48),
     "dpd-one": Run("dpd-rayleigh-taylor", 1, {"gravity": 0.5, "density": 0.01}, None, 96, 32),
@@ -56,7 +59,7 @@ def require_same(device, spec, ranks, names, constants, *transport):
     for name, line in zip(names, done.stdout.splitlines(), strict=True):
         found, alone = json.loads(line), moments(RUNS[name], device)
         assert [(m["step"], m["bits"]) for m in found] == [(m["step"], m["bits"]) for m in alone]
-        if name in ("dam-break", "whole-blocks", "dpd-walls"):
+        if name in ("dam-break", "whole-blocks", "dpd-walls", "dpd-falling"):
             assert found[0]["bounds"] != found[-1]["bounds"]  # planes changed hands
         redone.append(found[-1]["redone"])
     return redone
@@ -69,9 +72,13 @@ def require_same(device, spec, ranks, names, constants, *transport):
         (2, ("dpd", "two-particles"), {}),
         pytest.param(3, ("whole-blocks",), {}, marks=pytest.mark.long),
         pytest.param(2, ("dam-break", "whole-blocks"), {}, marks=pytest.mark.long),
-        pytest.param(2, ("dpd-walls", "dpd-drags", "dpd-one"), ONCE, marks=pytest.mark.long),
-        pytest.param(3, ("dpd", "dpd-drags", "two-particles"), ONCE, marks=pytest.mark.long),
-        pytest.param(4, ("dpd-walls", "dpd-drags", "dpd-one", "dpd"), {}, marks=pytest.mark.long),
+        pytest.param(
+            2, ("dpd-walls", "dpd-falling", "dpd-drags", "dpd-one"), ONCE, marks=pytest.mark.long
+        ),
+        pytest.param(
+            3, ("dpd", "dpd-falling", "dpd-drags", "two-particles"), ONCE, marks=pytest.mark.long
+        ),
+        pytest.param(4, ("dpd-walls", "dpd-falling", "dpd-one", "dpd"), {}, marks=pytest.mark.long),
     ],
 )
 def test_trajectories_are_those_of_one_rank_to_the_bit(open_once, ranks, names, constants):
@@ -238,7 +245,7 @@ def test_a_rank_that_waited_in_vain_raises():
     word[direct.FAULT] = direct.LATE
     told = direct.DirectSlabs._told
     rank = SimpleNamespace(
-        rank=1, block=3, step=3, _planes_before=[], planes=(0, 1), top=1,
+        rank=1, block=3, step=3, _count_loss=lambda: None, planes=(0, 1), top=1,
         _found=np.zeros(8, "uint8"), _found_starts=None, _part=None,
         _noted_part=np.array(word, "int32").view("uint8"), capacity=1,
         grid=SimpleNamespace(cells=(1, 1, 1)), _told=lambda *given: told(rank, *given),
