@@ -240,6 +240,50 @@ class TestRoom:
         assert found[held:capacity] == [6 + row % 2 for row in range(held, capacity)]
 
 
+@pytest.mark.parametrize(
+    ("sides", "counts", "begins", "taken", "fault"),
+    [
+        (0b0011, (3, 2), (5, 13), (3, 2), 0), (0b0011, (8, 9), (0, 13), (8, 8), 1),
+        (0b0111, (3, 2), (15, 13), (3, 2), 0), (0b0111, (5, 4), (17, 13), (4, 4), 1),
+        (0b1011, (3, 5), (5, 0), (3, 5), 0), (0b1011, (5, 4), (3, 0), (5, 3), 1),
+    ],
+)  # fmt: skip
+def test_rows_of_the_halo_are_in_the_order_of_planes(
+    open_once, sides, counts, begins, taken, fault
+):
+    """The third and the fourth bit of `sides` are of neighbours beyond the periodic end."""
+    device, edge, box = open_once("opencl:intel"), 8, Box((3.0, 3.0, 9.0))
+    low, high = {0b0111: (0, 3), 0b1011: (6, 9)}.get(sides, (3, 6))
+    part = np.zeros(direct.WORDS, np.int32)
+    part[[direct.LOW, direct.TOP, direct.HIGH, direct.BEGIN, direct.END]] = low, high, high, 8, 13
+    part, upload = device.upload(part), device.upload
+    mine = []
+    for side, count in enumerate(counts):
+        rows = np.full((9, 4), side + 1, np.float32) + np.arange(9, dtype=np.float32)[:, None] / 16
+        mine += [rows, -rows, np.linspace(0, count, 10).astype(np.int32)]
+    places, drags, force = (upload(np.zeros((21, 4), np.float32)) for _ in range(3))
+    cells = upload(np.full(91, -1, np.int32))
+    constants = {
+        "BLOCK": 32, "TRAVERSAL": 0, "REACH": 1, "DEFER": 0, "SCATTER": 0, "KEEP": 0,
+        "LIST_BY_PARTICLE": 1, "NOISE": 0, "AHEAD": 0, "ONCE": 1,
+    }  # fmt: skip
+    device.kernel("dpd_slabs.cu", "forces_of", **constants)(
+        2, 32, 0, 2, 2, 1, *flags(device, sides), *map(upload, mine), edge, places, drags, cells,
+        upload(box.packed(box.grid(1.0, 1), 1.0).view("uint8")), upload(np.zeros(96, "uint8")),
+        upload(np.zeros((2, 4), np.uint32)), 1.0, 21, part, force,
+    )  # fmt: skip
+    assert device.download(part)[direct.FAULT] == fault
+    expected, starts = np.zeros((21, 4), np.float32), np.full(91, -1, np.int32)
+    for side, (begin, count) in enumerate(zip(begins, taken, strict=True)):
+        expected[begin : begin + count] = mine[3 * side][:count]
+        plane, wraps = (high, low - 1)[1 - side] % 9, sides >> (2 + side) & 1
+        found = begin + np.minimum(mine[3 * side + 2], count)
+        starts[9 * plane :][: 10 if side or wraps else 9] = found[: 10 if side or wraps else 9]
+    assert (device.download(places) == expected).all()
+    assert (device.download(drags) == -expected).all()
+    assert device.download(cells).tolist() == starts.tolist()
+
+
 def test_a_rank_that_waited_in_vain_raises():
     word = [0] * direct.WORDS
     word[direct.FAULT] = direct.LATE
