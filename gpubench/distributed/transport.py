@@ -116,7 +116,7 @@ class Transport(ABC):
             self._device.write(array, total)
 
     def mailboxes(self, kinds: Mapping[str, tuple[str, ...]], is_ring: bool = False) -> Mailboxes:
-        """Return the boxes between neighbours, which exist once. Collective; see `mailbox_kind`."""
+        """Return the boxes between neighbours, which exist once. Collective; see `Mailboxes`."""
         key = repr(kinds), is_ring
         if key not in self._mailboxes:
             assert self.mailbox_kind is not None

@@ -44,7 +44,7 @@
 #define PART_ROSE 4    /* a particle may rise above the sorted planes */
 #define PART_LATE 8    /* a neighbour did not answer in time */
 
-/* Kinds of messages, in the order of a step. */
+/* Kinds of messages, in the order of a step; DPD has no FLOW. */
 #define EDGES 0
 #define FLOW 1
 #define MOVERS 2
