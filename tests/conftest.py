@@ -55,7 +55,8 @@ COLLECTED = pytest.StashKey[list[pytest.Item]]()  # before any choice by name or
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Drop forms that no device of a kind can run, and choose what the second runtime runs.
 
-    There all tests are long, and thorough those that are long on the first runtime too.
+    There all tests are long, and thorough those that are long on the first runtime too, and those
+    of another form of an algorithm that the same test has.
     """
     items[:] = [
         item
@@ -63,11 +64,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not needs_another_backend(item)
         and (not is_of_second(item) or item.get_closest_marker("second_runtime"))
     ]
-    for item in items:
-        if is_of_second(item):
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.thorough)
-            item.add_marker(pytest.mark.long)
+    tried = set()
+    for item in filter(is_of_second, items):
+        algorithm = item.path, item.originalname, algorithm_of(item)[0]
+        if item.get_closest_marker("long") or algorithm in tried:
+            item.add_marker(pytest.mark.thorough)
+        else:
+            tried |= {algorithm} if algorithm[-1] else set()
+        item.add_marker(pytest.mark.long)
     config.stash[COLLECTED] = [*items]
 
 
@@ -81,12 +85,19 @@ def needs_another_backend(item: pytest.Item) -> bool:
     """Say whether a test would run a form of an algorithm on OpenCL that needs more."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     device = parameters.get("device", parameters.get("opencl_device", "cuda"))
+    name, form = algorithm_of(item)
+    if not name or not str(device).startswith("opencl"):
+        return False
+    return bool(registry.algorithms()[name].forms[form].requires - {"opencl"})
+
+
+def algorithm_of(item: pytest.Item) -> tuple[str, str]:
+    """Return the algorithm and the form that are a test's parameters, or two empty strings."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
     name = parameters.get("name", parameters.get("algorithm"))
     name, form = parameters.get("pair", (name, parameters.get("form")))
     known = registry.algorithms().get(name) if isinstance(name, str) else None
-    if known is None or form not in known.forms or not str(device).startswith("opencl"):
-        return False
-    return bool(known.forms[form].requires - {"opencl"})
+    return (name, form) if known is not None and form in known.forms else ("", "")
 
 
 @pytest.hookimpl(wrapper=True)

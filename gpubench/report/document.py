@@ -94,7 +94,8 @@ def build(
         slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
         slug += f"-{index}" if slug in slugs else ""  # two devices with the same slug
         slugs.append(slug)
-        alert, own, answers = _CPU if machine.is_cpu else "", [], []
+        alert, own = _CPU if machine.is_cpu else "", []
+        answers: list[Section] = []
         for run in machine.studies:
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
