@@ -108,8 +108,7 @@ class FigurePart:
         """The specification as JSON for `page.js`, with datasets as columns, which are shorter."""
         columns = {name: _columns(rows) for name, rows in self.spec["datasets"].items()}
         spec = self.spec | {"datasets": columns}
-        text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
-        return text.replace("<", "\\u003c")
+        return json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
     @cached_property
     def svg(self) -> str:
