@@ -106,7 +106,10 @@ class FigurePart:
     @property
     def json(self) -> str:
         """The specification as JSON for `page.js`, with datasets as columns, which are shorter."""
-        columns = {name: _columns(rows) for name, rows in self.spec["datasets"].items()}
+        columns = {
+            name: {k: [row.get(k) for row in rows] for k in dict.fromkeys(itertools.chain(*rows))}
+            for name, rows in self.spec["datasets"].items()
+        }
         spec = self.spec | {"datasets": columns}
         return json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
@@ -117,12 +120,6 @@ class FigurePart:
         svg = vl_convert.vegalite_to_svg(spec, config=CONFIG)
         svg = re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: _FIXED[found[1]], svg)
         return f"{svg}\n"
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return the values of each field, None where a row has none."""
-    names = dict.fromkeys(itertools.chain.from_iterable(rows))
-    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
