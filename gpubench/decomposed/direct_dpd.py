@@ -9,6 +9,7 @@ from gpubench.decomposed.direct import DirectSlabs
 from gpubench.decomposed.dpd_ranks import DPDPlanes
 from gpubench.decomposed.shared import Phase
 from gpubench.workloads.cell_workload import BLOCK
+from gpubench.workloads.dpd import NOISES
 
 
 class DirectDPD(DirectSlabs, DPDPlanes):
@@ -18,7 +19,10 @@ class DirectDPD(DirectSlabs, DPDPlanes):
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
-        constants = self._step_constants
+        constants: dict[str, int | str] = {  # as of `DPD`, whose records a change there would age
+            **self.constants, "NOISE": NOISES[str(self.parameters["pair_noise"])],
+            "AHEAD": len(self.columns) - 1, "ONCE": int(self._pairs_once),
+        }  # fmt: skip
         if self.device.backend != "cuda":
             constants["DEFER"] = 0  # functions of OpenCL C have no local memory
         self._forces_in, self._integrate_in = (

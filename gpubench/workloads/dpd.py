@@ -196,20 +196,15 @@ class DPD(InCells):
     def _compile_step(self) -> None:
         fluid = self.fluid.packed(self.time_step, self._integrator)
         self._packed_fluid = self.device.upload(fluid.view("uint8"))
-        self._forces, self._leap = (
-            self.device.kernel("dpd.cu", name, **self._step_constants)
-            for name in ("forces", "integrate")
-        )
-
-    @property
-    def _step_constants(self) -> dict[str, int | str]:
-        """The compile-time constants of kernels/dpd.cu."""
-        return {
+        constants = {
             **self.constants,
             "NOISE": NOISES[str(self.parameters["pair_noise"])],
             "AHEAD": len(self.columns) - 1,
             "ONCE": int(self._pairs_once),
         }
+        self._forces, self._leap = (
+            self.device.kernel("dpd.cu", name, **constants) for name in ("forces", "integrate")
+        )
 
     @property
     def _pairs_once(self) -> bool:
