@@ -31,19 +31,16 @@ _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _PADDING = 12  # pixels from the outermost points to the ends of an axis
 _LEGEND_MARK, _CHARACTER = 36, 7.5  # pixels of a mark and of a character in a legend
-_BAR, _BAR_LABEL = 20, 240  # pixels: distance between bars, maximum width of a label
+_BAR, _LINE, _BAR_LABEL = 20, 14, 240  # pixels: between bars, and lines of a label; its maximum
+_LONG = re.compile(r"(?=.{39})(.{1,38},) ")  # where a label is broken, as its rest does not fit
 # Labels of the hover text of points and tiles, by field name.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "to repeat"}
 _SOURCES = {"interval": "b", "command": "c"}  # the data field from which each is computed
-_DIGITS = 5  # significant digits of a chart's data
 # Values of a page's CSS variables, for SVG files.
 _FIXED = {
-    "ink": "#222222",
-    "soft": "#55555c",
-    "rule": "#dddddd",
-    "ground": "#ffffff",
-    "raised": "#f6f6f7",
-} | {f"line-{index}": colour for index, colour in enumerate(LIGHT)}
+    "ink": "#222222", "soft": "#55555c", "rule": "#dddddd", "ground": "#ffffff",
+    "raised": "#f6f6f7", **{f"line-{index}": colour for index, colour in enumerate(LIGHT)},
+}  # fmt: skip
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif'
 CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -179,8 +176,8 @@ def finished(
 
 
 def rounded(value: float) -> float:
-    """Round a number to the digits that a chart needs."""
-    return float(f"{value:.{_DIGITS}g}")
+    """Round a number to the five digits that a chart needs."""
+    return float(f"{value:.5g}")
 
 
 def among(values: Sequence[float], words: Sequence[str]) -> str:
@@ -308,7 +305,7 @@ def _axis(chart: Chart, which: str) -> Any:
 
 def _bars(chart: BarChart) -> dict[str, Any]:
     rows = [
-        {"p": index, "n": bar.label, "k": name, "i": place, "v": rounded(part)}
+        {"p": index, "n": _LONG.sub(r"\1\n", bar.label), "k": name, "i": place, "v": rounded(part)}
         for index, bars in enumerate(chart.panels.values())
         for bar in bars
         for place, (name, part) in enumerate(bar.parts.items())
@@ -318,13 +315,15 @@ def _bars(chart: BarChart) -> dict[str, Any]:
     pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
     room = alt.ExprRef(f"min({_BAR_LABEL}, 0.45 * (containerSize()[0] || {_DRAWN_WIDTH}))")
     look: dict[str, Any] = {"type": "log", "padding": _PADDING} if chart.are_ratios else {}
-    lines: dict[str, Any] = {"labelExpr": "split(datum.label, ': ')"} if chart.are_ratios else {}
+    lines = r"split(datum.label, regexp(': |\n'))"
+    middle = alt.ExprRef(f"{_LINE / 2} * (1 - length({lines}))")
+    label: dict[str, Any] = {"labelExpr": lines, "labelOffset": middle, "labelLimit": room}
     bars = (
         alt.Chart(alt.NamedData("rows"))
         .transform_filter("datum.p == panel")
         .mark_bar(clip=True)
         .encode(
-            y=alt.Y("n:N", sort=None).axis(title=None, labelLimit=room, grid=False, **lines),
+            y=alt.Y("n:N", sort=None).axis(title=None, grid=False, **label),
             x=alt.X("v:Q", title=chart.label)
             .axis(grid=True, tickCount=8, titleAnchor="end")
             .scale(nice=False, **look),
@@ -341,4 +340,5 @@ def _bars(chart: BarChart) -> dict[str, Any]:
     )
     if chart.are_ratios:
         bars = bars.encode(x2=alt.X2Datum(1), yOffset=alt.YOffset("k:N", sort=used))
-    return finished([bars], list(chart.panels), {"rows": rows}, {"step": _BAR})
+    step = _BAR + _LINE * max(str(row["n"]).count("\n") for row in rows)
+    return finished([bars], list(chart.panels), {"rows": rows}, {"step": step})

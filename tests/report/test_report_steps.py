@@ -15,6 +15,7 @@ from report_pages import Page, read_pages, record, results, run_of, step_record,
 from gpubench import report
 from gpubench.evidence.results import Results
 from gpubench.report import formats, scans, study_charts, tables, vega
+from gpubench.report.figures import BarChart, StackedBar
 
 SIZES = (65536, 262144, 1048576)
 # Milliseconds per million particles: sort, force. The order of the sorts is not that of the steps.
@@ -138,6 +139,17 @@ def test_bars_are_drawn_with_labels_lengths_and_a_key():
     parts = {row["k"] for row in drawn.spec["datasets"]["rows"] if row["p"] == 0}
     assert {"sort", "force"} < parts and "lists" not in parts
     assert "ns per particle and step" in drawn.svg and "counting-sort reorder" in drawn.svg
+
+
+def test_labels_of_bars_fit():
+    long = "2¹⁴ particles, lanes=1, skin 0.4, 0.0329 ms"
+    panel = [StackedBar(label, {"force": 1.0}) for label in (long, "2¹⁴ particles, 0.0357 ms")]
+    drawn = vega.draw(BarChart("s", "Phases", "", "ns", {"": panel}))
+    broken, whole = (row["n"].split("\n") for row in drawn.spec["datasets"]["rows"])
+    assert broken == ["2¹⁴ particles, lanes=1, skin 0.4,", "0.0329 ms"]
+    assert whole == [panel[1].label]
+    for line in (*broken, *whole):
+        assert f">{line}<" in drawn.svg  # and not cut
 
 
 def test_records_without_phases_make_no_such_part(tmp_path):
