@@ -23,6 +23,13 @@ LEAST = 0.5  # distances count as at least this, as in kernels/lj_fluid.cu
 FORCE_STEP = 2.0**-12
 # Relative errors in float32: of a distance near the cutoff, and of a pair's force.
 NEAR, ROUNDING = 2e-6, 1e-5
+# The melt of bench/in.lj and tolerances, by LAMMPS: see physics_checks/lennard_jones.py.
+MELT = {
+    "kinetic_temperature": (0.6975, 0.003),
+    "pressure": (0.749, 0.02),
+    "potential_energy": (-5.6664, 0.0045),  # per particle, cut off and not shifted
+}
+MOST_DRIFT = 3e-3  # of the energy of a particle, over a run
 
 
 @dataclass(frozen=True)

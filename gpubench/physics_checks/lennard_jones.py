@@ -19,6 +19,7 @@ import numpy as np
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Finding, Reference
 from gpubench.physics.fits import fit_line, mean_of_series
+from gpubench.physics.lennard_jones import MELT, MOST_DRIFT
 from gpubench.physics.observables import radial_distribution
 from gpubench.physics_checks.check import Check, CheckOutcome, found
 from gpubench.physics_checks.exactness import trajectories
@@ -34,9 +35,7 @@ OBSERVED = {
 }  # fmt: skip
 LAMMPS = "LAMMPS 22Jul2025, bench/in.lj with 4,000 atoms, 8,000 steps"
 REFERENCES = {
-    "kinetic_temperature": Reference(0.6975, 0.003, LAMMPS),
-    "pressure": Reference(0.749, 0.02, LAMMPS),
-    "potential_energy": Reference(-5.6664, 0.0045, LAMMPS),
+    **{name: Reference(*figures, LAMMPS) for name, figures in MELT.items()},
     "peak": Reference(1.094, 0.01, LAMMPS),
     "height": Reference(3.043, 0.05, LAMMPS),
 }
@@ -70,7 +69,7 @@ def energy(device: Device, *, particles: int, span: float) -> CheckOutcome:
             Finding(
                 "energy of a particle: furthest from the first",
                 float(np.abs(energies - energies[0]).max()),
-                reference=Reference(0.0, 3e-3, "bounded"),
+                reference=Reference(0.0, MOST_DRIFT, "bounded"),
             ),
             Finding(
                 "total momentum over particles", seen[-1]["momentum_per_particle"],

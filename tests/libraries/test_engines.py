@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,18 +10,22 @@ import pytest
 from gpubench import registry
 from gpubench.base.errors import NotSupported
 from gpubench.devices import Device
-from gpubench.libraries import openmm_dpd
+from gpubench.libraries._openmm import OpenMMStep
+from gpubench.libraries.openmm_dpd import OpenMMDPD
+from gpubench.libraries.openmm_lj import OpenMMLJ
 from gpubench.problems.steps.axes import Simulation
 from gpubench.studies.bench import made_for, measure
 from gpubench.studies.plan import plan
 from gpubench.studies.runner import QUICK_CPU_BUDGET
 from gpubench.studies.study import Subject, parse_study
 from gpubench.verify.conformance import run_conformance
+from gpubench.workloads.lj_fluid import LJFluid
 
 ENGINES = [n for n, cls in registry.algorithms().items() if cls.family == "workload-step"]
 # Warp compiles its example for a CPU in half a minute.
 LONG = [pytest.param(n, marks=[pytest.mark.long] * n.startswith("warp")) for n in ENGINES]
 WORKLOADS = {name: registry.find_algorithm(name).needs["workload"] for name in ENGINES}
+FEW = 500  # particles: 4 on each of 5^3 places, as a lattice and Warp's example have them
 
 
 def made(device: Device, name: str, particles: int, **axes: Any) -> Any:
@@ -30,7 +35,7 @@ def made(device: Device, name: str, particles: int, **axes: Any) -> Any:
     return engine
 
 
-def settled(device: Device, name: str, particles: int = 256) -> Any:
+def settled(device: Device, name: str, particles: int = FEW) -> Any:
     engine = made(device, name, particles)
     engine.load(Simulation(WORKLOADS[name], particles).make(1))
     engine.launch()
@@ -59,26 +64,44 @@ def test_an_idle_launch_is_seen(intel: Device, name: str) -> None:
 def test_what_an_engine_does_not_do_is_refused(intel: Device, name: str) -> None:
     other = {"dpd-standard": "sph-dam-break"}.get(WORKLOADS[name], "dpd-standard")
     with pytest.raises(NotSupported, match=f"{name} has no skin: it keeps lists of its own"):
-        made(intel, name, 256, skin=0.3)
+        made(intel, name, FEW, skin=0.3)
     with pytest.raises(NotSupported, match=f"{name} is no {other}"):
-        made_for(Subject(name, "steps"), Simulation(other, 256).make(1), intel)
+        made_for(Subject(name, "steps"), Simulation(other, FEW).make(1), intel)
 
 
 @pytest.mark.long
-def test_openmm_must_have_the_energy_temperature_and_pressure_of_the_fluid(
+@pytest.mark.parametrize("cls", [OpenMMDPD, OpenMMLJ])
+def test_openmm_must_have_the_energy_and_the_observables_of_the_fluid(
+    intel: Device, cls: type[OpenMMStep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = settled(intel, cls.name)
+    assert engine.check() is None
+    seen, observe = engine.outcome(), engine.observe
+    for what, (target, more, noise) in cls.expected.items():
+        within = more + noise / math.sqrt(FEW)
+        assert seen[what] == pytest.approx(target, abs=within)
+        with monkeypatch.context() as patched:
+            patched.setitem(cls.expected, what, (target + 3 * within, more, noise))
+            assert engine.check().startswith(f"{what} is ")
+    for share in (0.999, math.nan):
+        engine.observe = lambda now, share=share: {
+            name: value * share for name, value in observe(now).items()
+        }
+        assert engine.check().startswith("the potential energy is ")
+
+
+@pytest.mark.long
+def test_openmm_of_another_cutoff_or_density_is_wrong(
     intel: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = settled(intel, "openmm-dpd")
-    assert engine.check() is None
-    seen = engine.outcome()
-    assert seen["kinetic_temperature"] == pytest.approx(1, abs=0.3)
-    assert seen["pressure"] == pytest.approx(23.64, abs=1.4)
-    for what, (target, *within) in openmm_dpd.EXPECTED.items():
-        with monkeypatch.context() as patched:
-            patched.setitem(openmm_dpd.EXPECTED, what, (2 * target, *within))
-            assert engine.check().startswith(f"{what} is ")
-    monkeypatch.setattr(openmm_dpd, "conservative_energy", lambda *given: 1.0)
-    assert engine.check().startswith("the potential energy is ")
+    force = pytest.importorskip("openmm").NonbondedForce
+    right = force.setCutoffDistance
+    with monkeypatch.context() as patched:
+        patched.setattr(force, "setCutoffDistance", lambda self, cutoff: right(self, 2.4))
+        assert settled(intel, "openmm-lj").check().startswith("the potential energy is ")
+    thinner = type("Thinner", (LJFluid,), {"defaults": {**LJFluid.defaults, "density": 0.7}})
+    monkeypatch.setattr(OpenMMLJ, "workload", thinner)
+    assert settled(intel, "openmm-lj").check().startswith("kinetic_temperature is ")
 
 
 @pytest.mark.long

@@ -24,7 +24,7 @@ PACKAGE = Path(gpubench.__file__).parent
 # too. Modules at the root are doors, which nothing imports.
 ROOMS = [
     "base", "devices", "core", "physics", "problems", "problems/finder", "evidence", "measure",
-    "distributed", "primitives", "algorithms", "libraries", "workloads", "decomposed", "steps",
+    "distributed", "primitives", "algorithms", "workloads", "libraries", "decomposed", "steps",
     "registry", "verify", "studies", "simulate", "physics_checks", "report", "choose", "compare",
     "neighbours", "cli", "root",
 ]  # fmt: skip

@@ -19,4 +19,4 @@ class StepProblem(Problem):
 
     def cases(self) -> Sequence[Case]:
         """Return a small fluid, on which engines are checked."""
-        return [Case("a small fluid", partial(Simulation("dpd-standard", 256).make, 1))]
+        return [Case("a small fluid", partial(Simulation("dpd-standard", 500).make, 1))]
