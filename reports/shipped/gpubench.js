@@ -9,9 +9,17 @@ ${l}`);}return c;}(t1,"",0);}function n1(n,t,e){return n.fields=t||[],n.fname=e,
   "use strict";
   const config = {"background": "transparent", "font": "system-ui, -apple-system, \"Segoe UI\", Roboto, Arial, sans-serif", "view": {"stroke": "transparent", "fill": "var(--raised)"}, "autosize": {"type": "fit-x", "contains": "padding", "resize": true}, "axis": {"labelColor": "var(--ink)", "titleColor": "var(--ink)", "domainColor": "var(--soft)", "tickColor": "var(--soft)", "gridColor": "var(--rule)", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelOverlap": "greedy", "labelSeparation": 6, "labelFlush": false}, "axisX": {"grid": false, "titlePadding": 8, "labelFlush": 24}, "axisY": {"domain": false, "ticks": false, "titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": 0, "titleY": -8}, "legend": {"orient": "bottom", "title": null, "labelColor": "var(--ink)", "labelFontSize": 12, "labelLimit": 290, "symbolStrokeWidth": 2, "offset": 12, "rowPadding": 4, "columnPadding": 14, "symbolOpacity": 1}, "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13, "frame": "group"}, "text": {"color": "var(--ink)", "fontSize": 11}};
 
+  // A dataset comes as columns; null is a field that its row does not have.
+  function rows(columns) {
+    const names = Object.keys(columns), first = columns[names[0]] ?? [];
+    return first.map((_, row) => Object.fromEntries(
+      names.map((name) => [name, columns[name][row]]).filter(([, value]) => value !== null)));
+  }
+
   async function draw(figure) {
     figure.dataset.begun = "yes";
     const spec = JSON.parse(figure.querySelector("script").textContent);
+    for (const name in spec.datasets) spec.datasets[name] = rows(spec.datasets[name]);
     const place = figure.querySelector(".chart");
     const { view } = await vegaEmbed(place, spec, {
       renderer: "svg", actions: false, config, tooltip: { theme: "page" },
