@@ -24,8 +24,12 @@ pytestmark = pytest.mark.second_runtime
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own, with warnings as errors."""
-    inherited = {k: v for k, v in os.environ.items() if k != "OCL_ICD_VENDORS"}
+    """Run Python code in a process of its own, with warnings as errors.
+
+    The option that tests compile with makes PoCL warn.
+    """
+    own = "OCL_ICD_VENDORS", "PYOPENCL_BUILD_OPTIONS"
+    inherited = {k: v for k, v in os.environ.items() if k not in own}
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         env=inherited | environment,

@@ -40,9 +40,8 @@ RUNS = {
 }
 TIGHT = {"SPARE": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
 OFTEN = {"WORTH_A_CUT": 1}  # planes are assigned anew whenever that helps
-ONCE = {
-    "PAIRS_ONCE": ["opencl"]
-}  # as on CUDA, one particle of a pair of DPD's computes both forces
+ONCE = {"PAIRS_ONCE": ["opencl"]}  # one particle of a pair computes both forces, as on CUDA
+THOROUGH = pytest.mark.long, pytest.mark.thorough
 
 
 def gpus() -> int:
@@ -71,10 +70,8 @@ def require_same(device, spec, ranks, names, constants, *transport):
         (2, ("euler", "one-particle"), {}),
         (2, ("dpd", "two-particles"), {}),
         pytest.param(3, ("whole-blocks",), {}, marks=pytest.mark.long),
-        pytest.param(2, ("dam-break", "whole-blocks"), {}, marks=pytest.mark.long),
-        pytest.param(
-            2, ("dpd-walls", "dpd-falling", "dpd-drags", "dpd-one"), ONCE, marks=pytest.mark.long
-        ),
+        pytest.param(2, ("dam-break", "whole-blocks"), {}, marks=THOROUGH),
+        pytest.param(2, ("dpd-walls", "dpd-falling", "dpd-drags", "dpd-one"), ONCE, marks=THOROUGH),
         pytest.param(
             3, ("dpd", "dpd-falling", "dpd-drags", "two-particles"), ONCE, marks=pytest.mark.long
         ),
@@ -92,7 +89,11 @@ def test_trajectories_are_those_of_one_rank_to_the_bit(open_once, ranks, names, 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("ranks", "names"),
-    [(4, ("whole-blocks", "one-particle")), (2, ("dpd", "dpd-one")), (3, ("dpd-drags",))],
+    [
+        (4, ("whole-blocks", "one-particle")),
+        (2, ("dpd", "dpd-one")),
+        pytest.param(3, ("dpd-drags",), marks=THOROUGH),
+    ],
 )
 def test_steps_without_room_are_done_again(open_once, ranks, names):
     device = open_once("opencl:intel")

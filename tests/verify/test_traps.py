@@ -35,8 +35,7 @@ class Planted(HostPairs):
     name, summary, source = "planted-images", "planted", "tests"
     package = module = "numpy"
     call = "import numpy"
-    forms = {w: Form(w) for w in
-             ("right", "sleeps", "aborts", "blind", "refuses", "exits", "trips", "lacks", "twice")}
+    forms = {w: Form(w) for w in FORMS}
 
     def one(self, system, points):
         x = self.inputs
@@ -58,13 +57,14 @@ class Planted(HostPairs):
             kept = np.repeat(np.arange(len(i)), 2)
         return i[kept], j[kept], shifts[kept]
 """
+FORMS = "right", "blind", "refuses", "aborts", "exits", "sleeps", "trips", "lacks", "twice"
 TRAP = "two coincident"
 
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
     path = tmp_path / "planted.py"
-    path.write_text(PLANTED)
+    path.write_text(f"FORMS = {FORMS}{PLANTED}")
     return path
 
 
@@ -148,10 +148,8 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_each_way_to_search_has_a_process(planted, tmp_path):
-    planted.write_text(
-        PLANTED.replace('"blind", "refuses", "exits", "trips", "lacks", "twice"', "")
-    )
-    words = ["traps", str(planted), "--only", TRAP, "--limit", "20", "--out", str(tmp_path / "out")]
+    planted.write_text(f"FORMS = 'right', 'aborts', 'sleeps'{PLANTED}")
+    words = ["traps", str(planted), "--only", TRAP, "--limit", "8", "--out", str(tmp_path / "out")]
     done = subprocess.run(
         [sys.executable, "-m", "gpubench", *words, "--device", "opencl"],
         capture_output=True, text=True, cwd=tmp_path,

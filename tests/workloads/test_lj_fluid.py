@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from small_simulations import bits, made, trajectory
 
+from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.base.errors import UserError
 from gpubench.decomposed import share
 from gpubench.devices import Device
@@ -106,6 +108,8 @@ def test_other_sizes_leave_sites_empty(opencl_device):
     assert fluid.box.volume == pytest.approx(1001 / 0.8442)
 
 
-def test_ranks_cannot_share_it(intel):
+@pytest.mark.parametrize("mailboxes", [None, "of a kind"])
+def test_ranks_cannot_share_it(mailboxes):
+    team = SimpleNamespace(transport=SimpleNamespace(mailbox_kind=mailboxes))
     with pytest.raises(UserError, match="lj-fluid runs on one rank"):
-        share(LJFluid, "slab", intel, type(made(intel, LJFluid, particles=864).algorithm))
+        share(LJFluid, "slab", SimpleNamespace(team=team), CountingSort)
