@@ -6,6 +6,13 @@
 #include "common/grid.h"
 #include "common/placed.h"
 
+/* Of kernels with a loop over a row: vectors of rows, which Intel's compiler makes for a CPU, take twice as long. */
+#ifdef __CUDACC__
+#define BY_ROW
+#else
+#define BY_ROW __attribute__((vec_type_hint(float16)))
+#endif
+
 #define MOST_BLOCKS 1125899906842624.0 /* 2^50 from the origin, where float64 still places within them */
 
 /* Wrap and shift positions, and with CELLS compute their cells. One thread per particle. */
@@ -149,7 +156,7 @@ __global__ void has_moved(GLOBAL const REAL *__restrict__ before, GLOBAL const R
 
 /* For each of the first `most` pairs of a list: its two rows (pairs), and the vector from first to second, or its
    length (geometry). Row r is of particle ids[r]. One thread per row. */
-__global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW __global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                             int64 most, int rows, GLOBAL int *__restrict__ out)
 {
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -162,7 +169,7 @@ __global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL con
     }
 }
 
-__global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                                GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
                                GLOBAL const Box *__restrict__ box, int64 most, int rows, int wants_vectors,
                                GLOBAL REAL *__restrict__ out)
@@ -186,7 +193,7 @@ __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL 
 
 /* Move the neighbours of each row that are nearer than sqrt(reach2) in double precision to its front, and count them:
    that of a row goes to counts[to[row]]. One thread per row. */
-__global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
+BY_ROW __global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
                      GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
                      GLOBAL const Box *__restrict__ box, int rows, double reach2, GLOBAL const int *__restrict__ to,
                      GLOBAL int *__restrict__ counts)
@@ -233,7 +240,7 @@ __device__ __forceinline__ void way_in_cell(GLOBAL const REAL *given, size_t i, 
 }
 
 /* The same in a cell as `numbers_to` has it. Row r is particle r. */
-__global__ void keep_in_cell(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
+BY_ROW __global__ void keep_in_cell(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
                              GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell, int rows,
                              double reach2, GLOBAL int *__restrict__ counts)
 {
@@ -264,7 +271,7 @@ __global__ void keep_in_cell(GLOBAL const int64 *__restrict__ found_offsets, GLO
 
 /* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. TEAM
    threads per row. */
-__global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW __global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                              GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
                              GLOBAL const Box *__restrict__ box, int64 most, int rows, GLOBAL int *__restrict__ out)
 {
@@ -283,7 +290,7 @@ __global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL co
 }
 
 /* As write_shifts, in such a cell. TEAM threads per row. */
-__global__ void write_cell_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW __global__ void write_cell_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                                   GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell,
                                   int64 most, int rows, GLOBAL int *__restrict__ out)
 {
@@ -301,7 +308,7 @@ __global__ void write_cell_shifts(GLOBAL const int64 *__restrict__ offsets, GLOB
 }
 
 /* As write_geometry, in such a cell. */
-__global__ void write_cell_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW __global__ void write_cell_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                                     GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell,
                                     int64 most, int rows, int wants_vectors, GLOBAL REAL *__restrict__ out)
 {
@@ -320,7 +327,7 @@ __global__ void write_cell_geometry(GLOBAL const int64 *__restrict__ offsets, GL
 }
 
 /* The same for pairs of images: image k is moved from its particle by moves[k] vectors of the cell. */
-__global__ void write_image_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ images,
+BY_ROW __global__ void write_image_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ images,
                                    GLOBAL const int *__restrict__ moves, int64 most, int rows,
                                    GLOBAL int *__restrict__ out)
 {
@@ -336,7 +343,7 @@ __global__ void write_image_shifts(GLOBAL const int64 *__restrict__ offsets, GLO
 }
 
 /* As write_geometry, for pairs of images. cell: vectors as rows. */
-__global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
+BY_ROW __global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
                                      GLOBAL const int *__restrict__ neighbours, GLOBAL const int *__restrict__ images,
                                      GLOBAL const int *__restrict__ moves, GLOBAL const REAL *__restrict__ given,
                                      GLOBAL const double *__restrict__ cell, int64 most, int rows,
@@ -361,7 +368,7 @@ __global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
 }
 
 /* As write_geometry, for pairs in systems with a cell each, given their shifts. cells: vectors as rows. */
-__global__ void write_shifted_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW __global__ void write_shifted_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                                GLOBAL const int *__restrict__ shifts, GLOBAL const REAL *__restrict__ given,
                                GLOBAL const double *__restrict__ cells, GLOBAL const int *__restrict__ system_of,
                                int rows, int wants_vectors, GLOBAL REAL *__restrict__ out)
