@@ -28,7 +28,12 @@ def page(found: Sequence[TrapResults]) -> Page:
     failed = {name for name, own in columns if any(c.state in FAILED for c in own.values())}
     sound = [*dict.fromkeys(name for name, _ in columns if name not in failed)]
     lead = f"Nothing wrong, crashed or hung: {formats.listing(sound or ['no library'])}. {_LEAD}"
-    shown = [section for each in found for section in _sections(each)]
+    machines = grouped(found, lambda each: each.environment["device"]["name"])
+    merged = [
+        TrapResults(own[0].environment, [cell for each in own for cell in each.traps])
+        for own in machines.values()
+    ]
+    shown = [section for each in merged for section in _sections(each)]
     return Page("index", "Neighbour searches in traps", lead, shown)
 
 

@@ -112,9 +112,10 @@ class TorchSimImages(LibraryPairs):
     call = """
 import torch
 from torch_sim.neighbors import torch_nl_linked_cell
-given = torch.tensor(cell)[None], torch.tensor(periodic)[None], torch.tensor(cutoff)
+given = {"cell": torch.tensor(cell)[None], "pbc": torch.tensor(periodic)[None], "cutoff": cutoff}
 pairs, _, shifts = torch_nl_linked_cell(
-    torch.tensor(positions), *given, torch.zeros(len(positions), dtype=torch.int64))"""
+    positions=torch.tensor(positions), **given,
+    system_idx=torch.zeros(len(positions), dtype=torch.int64))"""
     functions: ClassVar = {"pairs-cells": "torch_nl_linked_cell", "pairs-naive": "torch_nl_n2"}
     forms: ClassVar[Mapping[str, Form]] = {
         form: Form(f"list pairs and shifts, by {function}", allocates=True)
@@ -126,12 +127,12 @@ pairs, _, shifts = torch_nl_linked_cell(
         torch, inputs, on = self.torch.torch, self.inputs, {"device": self.torch.device}
         system = np.repeat(np.arange(self.systems), np.diff(inputs.offsets))
         kind = torch.float64 if self.points.dtype == torch.float64 else torch.float32
-        self._given = (
-            torch.tensor(inputs.vectors, dtype=kind, **on),
-            torch.tensor([self.periodic] * self.systems, **on),
-            torch.tensor(inputs.cutoff, dtype=kind, **on),
-            torch.tensor(system, **on),
-        )
+        self._given = {
+            "cell": torch.tensor(inputs.vectors, dtype=kind, **on),
+            "pbc": torch.tensor([self.periodic] * self.systems, **on),
+            "cutoff": float(inputs.cutoff),
+            "system_idx": torch.tensor(system, **on),
+        }
 
     def change(self, inputs: SystemSet) -> None:
         super().change(inputs)
@@ -139,5 +140,5 @@ pairs, _, shifts = torch_nl_linked_cell(
 
     def search(self) -> tuple[Any, ...]:
         search = getattr(self._library, self.functions[self.form])
-        pairs, _, shifts = search(self.points, *self._given)
+        pairs, _, shifts = search(positions=self.points, **self._given)
         return pairs[0], pairs[1], shifts
