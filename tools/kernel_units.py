@@ -21,6 +21,7 @@ from gpubench.core.host_work import HostWork
 from gpubench.decomposed import DECOMPOSITIONS, PHYSICS, share
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.distributed.mailboxes import Mailboxes
+from gpubench.libraries.cub_sort import cub_version
 from gpubench.neighbours.batch import Batch, BatchPlan
 from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.cell import Cell
@@ -141,6 +142,7 @@ def wanted_units(only: str = "") -> dict[Unit, set[str]]:
     make_workloads(others)
     make_shared_workloads(others)
     make_neighbour_lists(others)
+    cub_version(others)
     for unit, names in others.wanted.items():
         if is_like(unit.file, only):
             chosen.wanted[unit] |= names
@@ -167,10 +169,12 @@ def make_neighbour_lists(device: Recorder) -> None:
         box = SearchBox((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
         positions = np.zeros((40_000, columns), dtype)
         grid = box.grid(len(positions), cutoff, in_steps=True)
-        plan = Plan(
-            device, CountingSortSearch, positions, box, grid, cutoff,
-            half=half, in_cells=False, capacity=None,
-        )  # fmt: skip
+        few = box.grid(1000, cutoff, in_steps=True)  # whose launches are fewer too
+        for given, cells in ((positions[:1000], few), (positions, grid)):
+            plan = Plan(
+                device, CountingSortSearch, given, box, cells, cutoff,
+                half=half, in_cells=False, capacity=None,
+            )  # fmt: skip
         for writes in (0, 1):
             plan.kernel("find_blocks", WRITES=writes)
         CellPlan(device, "counting-sort", positions, TILTED, cutoff, skin=0.0, half=half)
