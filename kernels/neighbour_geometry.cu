@@ -156,7 +156,8 @@ __global__ void has_moved(GLOBAL const REAL *__restrict__ before, GLOBAL const R
 
 /* For each of the first `most` pairs of a list: its two rows (pairs), and the vector from first to second, or its
    length (geometry). Row r is of particle ids[r]. One thread per row. */
-BY_ROW __global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW
+__global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                             int64 most, int rows, GLOBAL int *__restrict__ out)
 {
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -169,7 +170,8 @@ BY_ROW __global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLO
     }
 }
 
-BY_ROW __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW
+__global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                                GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
                                GLOBAL const Box *__restrict__ box, int64 most, int rows, int wants_vectors,
                                GLOBAL REAL *__restrict__ out)
@@ -193,7 +195,8 @@ BY_ROW __global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, 
 
 /* Move the neighbours of each row that are nearer than sqrt(reach2) in double precision to its front, and count them:
    that of a row goes to counts[to[row]]. One thread per row. */
-BY_ROW __global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
+BY_ROW
+__global__ void keep(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
                      GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
                      GLOBAL const Box *__restrict__ box, int rows, double reach2, GLOBAL const int *__restrict__ to,
                      GLOBAL int *__restrict__ counts)
@@ -240,7 +243,8 @@ __device__ __forceinline__ void way_in_cell(GLOBAL const REAL *given, size_t i, 
 }
 
 /* The same in a cell as `numbers_to` has it. Row r is particle r. */
-BY_ROW __global__ void keep_in_cell(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
+BY_ROW
+__global__ void keep_in_cell(GLOBAL const int64 *__restrict__ found_offsets, GLOBAL int *__restrict__ found,
                              GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell, int rows,
                              double reach2, GLOBAL int *__restrict__ counts)
 {
@@ -271,7 +275,8 @@ BY_ROW __global__ void keep_in_cell(GLOBAL const int64 *__restrict__ found_offse
 
 /* Which image of its second particle a pair has: the number of edges that lead to the one nearest to the first. TEAM
    threads per row. */
-BY_ROW __global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW
+__global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                              GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
                              GLOBAL const Box *__restrict__ box, int64 most, int rows, GLOBAL int *__restrict__ out)
 {
@@ -290,7 +295,8 @@ BY_ROW __global__ void write_shifts(GLOBAL const int64 *__restrict__ offsets, GL
 }
 
 /* As write_shifts, in such a cell. TEAM threads per row. */
-BY_ROW __global__ void write_cell_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW
+__global__ void write_cell_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                                   GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell,
                                   int64 most, int rows, GLOBAL int *__restrict__ out)
 {
@@ -308,7 +314,8 @@ BY_ROW __global__ void write_cell_shifts(GLOBAL const int64 *__restrict__ offset
 }
 
 /* As write_geometry, in such a cell. */
-BY_ROW __global__ void write_cell_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW
+__global__ void write_cell_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                                     GLOBAL const REAL *__restrict__ given, GLOBAL const double *__restrict__ cell,
                                     int64 most, int rows, int wants_vectors, GLOBAL REAL *__restrict__ out)
 {
@@ -327,7 +334,8 @@ BY_ROW __global__ void write_cell_geometry(GLOBAL const int64 *__restrict__ offs
 }
 
 /* The same for pairs of images: image k is moved from its particle by moves[k] vectors of the cell. */
-BY_ROW __global__ void write_image_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ images,
+BY_ROW
+__global__ void write_image_shifts(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ images,
                                    GLOBAL const int *__restrict__ moves, int64 most, int rows,
                                    GLOBAL int *__restrict__ out)
 {
@@ -343,7 +351,8 @@ BY_ROW __global__ void write_image_shifts(GLOBAL const int64 *__restrict__ offse
 }
 
 /* As write_geometry, for pairs of images. cell: vectors as rows. */
-BY_ROW __global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
+BY_ROW
+__global__ void write_image_geometry(GLOBAL const int64 *__restrict__ offsets,
                                      GLOBAL const int *__restrict__ neighbours, GLOBAL const int *__restrict__ images,
                                      GLOBAL const int *__restrict__ moves, GLOBAL const REAL *__restrict__ given,
                                      GLOBAL const double *__restrict__ cell, int64 most, int rows,
@@ -368,7 +377,8 @@ BY_ROW __global__ void write_image_geometry(GLOBAL const int64 *__restrict__ off
 }
 
 /* As write_geometry, for pairs in systems with a cell each, given their shifts. cells: vectors as rows. */
-BY_ROW __global__ void write_shifted_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+BY_ROW
+__global__ void write_shifted_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
                                GLOBAL const int *__restrict__ shifts, GLOBAL const REAL *__restrict__ given,
                                GLOBAL const double *__restrict__ cells, GLOBAL const int *__restrict__ system_of,
                                int rows, int wants_vectors, GLOBAL REAL *__restrict__ out)

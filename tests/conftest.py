@@ -69,8 +69,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         algorithm = item.path, item.originalname, algorithm_of(item)[0]
         if item.get_closest_marker("long") or algorithm in tried:
             item.add_marker(pytest.mark.thorough)
-        else:
-            tried |= {algorithm} if algorithm[-1] else set()
+        elif algorithm[-1]:
+            tried.add(algorithm)
         item.add_marker(pytest.mark.long)
     config.stash[COLLECTED] = [*items]
 

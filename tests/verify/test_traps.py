@@ -132,6 +132,7 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
     text = (tmp_path / "out/both/report.md").read_text()
     assert "Nothing wrong, crashed or hung: numpy 2 right, numpy 2 refuses, " in text
     assert text.count("import x") == 2 and "blind so" in text
+    assert text.count("**How many, on ") == 1  # one table a machine
     with (tmp_path / "out/both/traps.csv").open() as file:
         assert [*csv.DictReader(file)] == 2 * [*cells.values()]
     # Where no page can be drawn, as on a bare machine with a GPU, what was tried is kept.
