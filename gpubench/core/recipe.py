@@ -108,6 +108,11 @@ class Recipe(ABC):
         return None
 
     @property
+    def too_small(self) -> str | None:
+        """Why the box is too small for any search of neighbours, or None."""
+        return None
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """The description shown in a progress bar."""

@@ -13,6 +13,8 @@ from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries.vesin import capacity
 from gpubench.problems.images.inputs import SystemSet
 
+MOST_PAIRS = 2**28  # for which vesin makes room: with images, few particles may have many
+
 
 class VesinImages(HostPairs):
     """`vesin.NeighborList`: pairs as int64 and shifts as int32; those of one system not copied.
@@ -48,7 +50,7 @@ i, j = pairs.T
                 self.search()
                 break
             except RuntimeError:  # more pairs than it has room for
-                if self._room > self.particles:
+                if self._room * self.particles > MOST_PAIRS:
                     raise
                 self._room = 2 * (self._room or 128)
 

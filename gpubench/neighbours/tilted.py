@@ -31,7 +31,6 @@ from gpubench.primitives.cell_query import (
     ROUNDINGS,
     ROWS,
     CellQuery,
-    lanes_for,
     row_volume,
     words_for,
 )
@@ -207,7 +206,7 @@ def tilted_plan(
 ) -> TiltedPlan | Refined | None:
     """Return the search of a cell, or None for one that needs images. Arguments: as in `CellPlan`.
 
-    So does one on a GPU in which several threads would share a particle.
+    On a GPU, rows of more candidates than a thread can mark are searched with images, too.
     """
     n, reach = positions.shape[0], cutoff + skin
     if tilt := Tilt.of(cell, n, reach):
@@ -220,9 +219,7 @@ def tilted_plan(
         return None
     steps, density = tilt.region.searched_steps(reach), n / math.prod(tilt.grid.size)
     in_row = density * row_volume(tilt.grid, steps, search.parts(device, n, tilt.grid))
-    neighbours = 4 / 3 * math.pi * steps**3 * density
-    has_room = words_for(in_row, False) < MOST_WORDS
-    if "cuda" in device.features and (lanes_for(n, neighbours, in_row, lists=True) or not has_room):
+    if "cuda" in device.features and words_for(in_row, False) == MOST_WORDS:
         return None
     plan = TiltedPlan(device, search, positions, cell, tilt, reach, half, why)
     return Refined(device, plan, positions, cutoff + skin) if reach > cutoff + skin else plan

@@ -94,12 +94,15 @@ class Subject:
         """Return why the study does not measure the subject on an input, or None.
 
         The limit `particles` (records, pairs) applies to the size of the input; `neighbours` to the
-        approximate total number of neighbours of all particles, for inputs of particles.
+        approximate total number of neighbours of all particles, for inputs of particles; a subject
+        that has it skips boxes that are too small for neighbours.
         """
         size = recipe.size_axis
         if size in self.limits and getattr(recipe, size) > self.limits[size]:
             return f"not run above {self.limits[size]:,} {size} (limit of the study)"
         most = self.limits.get("neighbours")
+        if most is not None and recipe.too_small:
+            return f"needs {recipe.too_small}"
         if most is not None and (recipe.neighbours or 0) > most:
             return f"not run above {most:,} neighbours in total (limit of the study)"
         return None

@@ -819,6 +819,28 @@ def test_a_limit_on_neighbours_counts_how_crowded_an_input_is():
     assert limited.left_out(crowded) == (
         f"not run above {even.neighbours:,} neighbours in total (limit of the study)"
     )
+    dense = one_sweep().sweeps[0].along({"per_cell": (32,), "periodic": (False, True)})
+    open_box, periodic = dense.recipes()
+    roomy = Subject("right-sort", "plain", limits={"neighbours": 10**9})
+    assert roomy.left_out(open_box) is None
+    assert roomy.left_out(periodic) == "needs 3 cells along a periodic axis, not (2, 1, 1)"
+
+
+def test_every_input_of_a_shipped_study_is_measured_or_left_out(monkeypatch):
+    """Boxes too small for a search would end the run, with all inputs after them."""
+    monkeypatch.undo()
+    searches = {"neighbour-search", "neighbour-query"}
+    small = [
+        (name, subject.label, recipe.title)
+        for name in registry.studies()
+        for sweep in load_study(name).sweeps
+        for recipe in sweep.recipes()
+        if recipe.too_small
+        for subject in sweep.subjects
+        if registry.find_algorithm(subject.algorithm).family in searches
+        and not subject.left_out(recipe)
+    ]
+    assert not small
 
 
 def test_the_study_of_regimes_covers_them():

@@ -202,6 +202,12 @@ class Particles(Recipe):
         return round(self.particles * min(ball, self.particles))
 
     @property
+    def too_small(self) -> str | None:
+        """Why the box is too small for any search of neighbours, or None."""
+        is_small = self.periodic and min(self.grid.cells) < 3
+        return f"3 cells along a periodic axis, not {self.grid.cells}" if is_small else None
+
+    @property
     def host_bytes(self) -> int:
         """The bytes of positions, cells, and a checked answer; twice that with a second state."""
         return self.particles * (100 if self.destination is None else 200)
