@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,7 +46,7 @@ def traps(
     limit: Annotated[
         int, opt("S", "Seconds after which a search hangs. Default: 60, or 300 if it is large.")
     ] = 0,
-    jobs: Annotated[int, opt("N", "Libraries that are tried at a time.", read=count)] = 1,
+    jobs: Annotated[int, opt("N", "Traps that are tried at a time.", read=count)] = 1,
     out: Annotated[Path, opt("DIR", "Folder of the page and of traps.csv.")] = OUT,
 ) -> None:
     """Try libraries on inputs that some get wrong. Exit 1 if one fails.
@@ -107,11 +108,16 @@ def _tried(libraries: Sequence[str], only: str, device: str, limit: int, jobs: i
     ways = [(c.name, form) for c in chosen for form in c.forms if c.forms[form].requires <= has]
     say(f"{len(names)} traps, {len(ways)} ways to search, on {called} ({spec})")
 
-    def tried(way: tuple[str, str]) -> list[Caught]:
-        return [*trapped.run(*way, spec, names, limit)]
+    def tried(task: tuple[tuple[str, str], list[str]]) -> list[Caught]:
+        way, part = task
+        return [*trapped.run(*way, spec, part, limit)]
 
+    parts = min(len(names), -(-jobs // len(ways)))
+    tasks = [(way, names[first::parts]) for way in ways for first in range(parts)]
     with ThreadPoolExecutor(jobs) as pool:
-        columns = [*pool.map(tried, ways)]
+        caught = [*pool.map(tried, tasks)]
+    together = [chain(*caught[first : first + parts]) for first in range(0, len(tasks), parts)]
+    columns = [sorted(own, key=lambda cell: names.index(cell.trap)) for own in together]
     columns = [cells for cells in columns if any(c.state != "not offered" for c in cells)]
     cells = [structs.replace(c, library=_named(own)) for own in columns for c in own]
     found = TrapResults(Environment(about), cells)

@@ -237,7 +237,12 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
     conforming = partial(cls, device, form=form, parameters=cls.conformance_parameters)
     if device.spec == "opencl:pocl" and cls.family == "stream-filter":
         conforming = of_usual_width(conforming)
-    results = run_conformance(conforming, cls.family)
+    try:
+        results = run_conformance(conforming, cls.family)
+    except RuntimeError as error:
+        if device.backend == "opencl" or "out of memory" not in str(error):
+            raise
+        pytest.skip(f"{name} needs more memory than other tests have left on the GPU")
     results = [r for r in results if r.reason != UNUSUAL]
     assert len(results) > 50
     if not getattr(cls, "finds_images", True):
@@ -251,6 +256,10 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
     if cls.family == "key-sort":
         results = [r for r in results if f"{name} sorts no" not in r.reason]
         assert len(results) > 5
+    if form == "pairs-gpu":  # vesin's cells lose pairs at distance 0
+        lost = [r for r in results if r.reason.endswith("with the shift [0 0 0] is missing")]
+        assert 0 < len(lost) < 3
+        results = [r for r in results if r not in lost]
     if form.startswith("transpose") and not cls.transposes_any:
         results = [r for r in results if "which needs blocks with B_ji = -B_ij" not in r.reason]
         assert len(results) > 30

@@ -229,7 +229,7 @@ def test_every_answer_is_reached(spec: str, family: str, open_once) -> None:
                 parameters = cls.conformance_parameters
                 algorithm = made(device, form=form, parameters=parameters, **inputs.made_for)
             except NotSupported as lacking:
-                if not re.search("is not installed|no images|for periodic systems", str(lacking)):
+                if not re.search("is not installed|lacks|no images|for periodic", str(lacking)):
                     raise
                 continue
             assert first_launch(algorithm, inputs, oracle) is None, (name, form)
