@@ -112,16 +112,23 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
     def run(name, form, spec, names, limit):
         state = {"blind": "wrong", "lacks": "not offered", "refuses": "refused"}.get(form, "right")
         said = "" if state == "right" else f"{form} so"
-        yield trapped.Caught("numpy 2", form, TRAP, state, said, "import x" * (state == "wrong"))
+        for trap in names:
+            bug = "import x" * (state == "wrong" and trap == TRAP)
+            yield trapped.Caught("numpy 2", form, trap, state, said, bug)
 
     monkeypatch.setattr(trapped, "run", run)
     out = str(tmp_path / "out")
-    words = ["traps", str(planted), "--only", TRAP, "--out", out, "--device", "opencl"]
+    # More jobs than there are ways to search, so that each is divided.
+    words = ["traps", str(planted), "--only", "coincident", "--jobs", "32"]
+    words += ["--out", out, "--device", "opencl"]
     with nothing_added(tmp_path):
         result = CliRunner().invoke(app, words)
     assert result.exit_code == 1 and "WRONG" in result.output and "import x" in result.output
     with (tmp_path / "out/traps.csv").open() as file:
-        cells = {row["form"]: row for row in csv.DictReader(file)}
+        rows = list(csv.DictReader(file))
+    cells = {row["form"]: row for row in rows}
+    tried = [row["trap"] for row in rows if row["form"] == "blind"]
+    assert tried == [name for name in traps() if "coincident" in name]
     assert cells["blind"]["said"] == "blind so"
     assert "lacks" not in cells  # one that lacks everything is no column
     assert "numpy 2" in (tmp_path / "out/index.html").read_text()
@@ -134,7 +141,7 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
     assert text.count("import x") == 2 and "blind so" in text
     assert text.count("**How many, on ") == 1  # one table a machine
     with (tmp_path / "out/both/traps.csv").open() as file:
-        assert [*csv.DictReader(file)] == 2 * [*cells.values()]
+        assert [*csv.DictReader(file)] == 2 * rows
     # Where no page can be drawn, as on a bare machine with a GPU, what was tried is kept.
     monkeypatch.setattr(install, "MODULES", {"report": ("no_such_module",)})
     bare = [*words[:-3], str(tmp_path / "bare"), *words[-2:]]
