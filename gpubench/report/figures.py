@@ -54,16 +54,6 @@ class Curve:
         """Return a line through points that have no interval."""
         return cls(label, [Point(*each) for each in zip(x, y, strict=True)], colour, **look)
 
-    @property
-    def x(self) -> list[float]:
-        """The x values of its points."""
-        return [point.x for point in self.points]
-
-    @property
-    def y(self) -> list[float]:
-        """The y values of its points."""
-        return [point.y for point in self.points]
-
 
 class Plot(NamedTuple):
     """One plot: a title, its lines, and a text alternative to the picture."""
@@ -103,7 +93,7 @@ class Chart(Captioned):
     reference: float | None = None
 
     def __post_init__(self) -> None:
-        shown = [panel for panel in self.panels if any(len(line.x) > 1 for line in panel.lines)]
+        shown = [each for each in self.panels if any(len(line.points) > 1 for line in each.lines)]
         object.__setattr__(self, "panels", shown)
 
 
@@ -132,9 +122,10 @@ def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:
     Keeps at most MOST_LINES lines: those with the most points, then the lowest.
     """
     if len(lines) > MOST_LINES:
-        best = sorted(lines, key=lambda line: (-len(line.points), *sorted(line.y)))[:MOST_LINES]
+        heights = {id(line): sorted(point.y for point in line.points) for line in lines}
+        best = sorted(lines, key=lambda line: (-len(line.points), heights[id(line)]))[:MOST_LINES]
         lines = [line for line in lines if line in best]
-    ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
+    ends = ", ".join(f"{line.label} {formats.significant(line.points[-1].y)}" for line in lines)
     place = f", {title}" if title else ""
     return Plot(title, lines, f"{what}{place}. At the right end, {unit}: {ends}.")
 

@@ -19,7 +19,7 @@ from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
-from gpubench.report.rankings import Searches, moved_share, tied
+from gpubench.report.rankings import Searches, tied
 from gpubench.report.vega import FigurePart
 from gpubench.report.verdict import Race
 
@@ -63,7 +63,7 @@ def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
     found: dict[str, dict[tuple[object, ...], Race]] = {}
     for race in searches.by_question.get(question, []):
         place, task = race[0].place, race[0].task
-        if (moved_share(place) is not None) != (task == "update"):
+        if (place.moved is not None) != (task == "update"):
             continue
         named = ("distribution", "order", "contrast", "radii")
         words = ", ".join(AXES[n].say(v) for n in named if (v := getattr(place, n)) is not None)
@@ -77,7 +77,7 @@ def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
 
 
 def _level(race: Race) -> float:
-    share = moved_share(race[0].place)
+    share = race[0].place.as_kind["moved"]
     return (race[0].place.per_cell or 0.0) if share is None else 100 * share
 
 

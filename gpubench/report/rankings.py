@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gpubench.evidence.crossover import Ratio
 from gpubench.problems.neighbours.tasks import TASKS
-from gpubench.report.cells import InputAxes, MeasurementRow, grouped
+from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import ANSWERS
 from gpubench.report.verdict import Race
@@ -24,12 +24,6 @@ def question(cell: MeasurementRow) -> str:
     answer = ANSWERS.get(cell.answer, cell.answer)
     own = "own radii" if getattr(cell.place, "radii", None) else None
     return ": ".join(filter(None, (cell.task, answer, own))) if cell.task else ""
-
-
-def moved_share(place: InputAxes) -> float | None:
-    """Return the fraction of the particles that changed cells."""
-    share: float | None = place.as_kind["moved"]
-    return share
 
 
 def tied(race: Race) -> list[str]:

@@ -14,7 +14,7 @@ from gpubench.report.cells import grouped
 from gpubench.report.figures import Chart, Curve, Point, Scale, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Section, Table, number, words
-from gpubench.report.rankings import Contest, Searches, moved_share, question
+from gpubench.report.rankings import Contest, Searches, question
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 from gpubench.report.verdict import Choice, Race, choose
@@ -26,7 +26,7 @@ _BALL = 4 * math.pi / 3  # the volume of a ball whose radius is a cell's edge
 def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
     """Return the best choice for a task on inputs without moved particles, and a table of costs."""
     found = searches.by_question.get(task, [])
-    races = [race for race in found if moved_share(race[0].place) is None]
+    races = [race for race in found if race[0].place.moved is None]
     best = choose(races, lambda cell: cell.subject.algorithm) if races else None
     if best is None:
         return None
@@ -69,7 +69,7 @@ def sections(searches: Searches, slug: str) -> list[Section]:
     if views is not None and views.first == "libraries":
         work = []
         for name in searches.by_question:
-            found, notes = _named(name, tables.subjects(searches.of(name)))
+            found, notes = tables.subjects(searches.of(name), about=f"{name}, ")
             work.append(Section(title=f"Equal work: {name}", tables=found, notes=notes))
         led = Section(
             title="The lead over the fastest library, input by input", tables=leads(searches)
@@ -141,11 +141,6 @@ def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Sect
     return Section(title=title, figures=figures, tables=[verdict.overtakings(part, axes)])
 
 
-def _named(name: str, found: tuple[list[Table], list[str]]) -> tuple[list[Table], list[str]]:
-    """Prefix the captions of a question's tables with its name; keep their notes."""
-    return [table._replace(caption=f"{name}, {table.caption}") for table in found[0]], found[1]
-
-
 def _launched(searches: Searches) -> Section:
     """Return tables of times launched from Python, for the inputs shown in figures."""
     usual = {
@@ -157,7 +152,7 @@ def _launched(searches: Searches) -> Section:
     found: list[Table] = []
     notes: list[str] = []
     for name in searches.by_question:
-        made, notes = _named(name, tables.launched(shown.of(name)))
+        made, notes = tables.launched(shown.of(name), f"{name}, ")
         found += made
     return Section(title=tables.LAUNCHED, tables=found, notes=notes if found else ())
 

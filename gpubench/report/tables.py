@@ -92,19 +92,22 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     return marks, note + (f" {formats.DASH} means not measured." if None in known else "")
 
 
-def launched(run: StudyRun) -> tuple[list[Table], list[str]]:
+def launched(run: StudyRun, about: str = "") -> tuple[list[Table], list[str]]:
     """Return tables as `subjects` does, but of launched times, on inputs with device times."""
     places = {cell.place for cell in run.timed if cell.is_timed("graph")}
     hot = run.only(lambda cell: cell.place in places, "hot")
     if not hot.timed:
         return [], []
-    found, notes = subjects(hot, "is_first")
-    made = [table._replace(caption=f"called from Python, {table.caption}") for table in found]
-    return made, notes
+    return subjects(hot, "is_first", f"{about}called from Python, ")
 
 
-def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table], list[str]]:
-    """Return tables of all subjects' times along the scans, without repeats, and their notes."""
+def subjects(
+    run: StudyRun, bold: str = "device_is_first", about: str = ""
+) -> tuple[list[Table], list[str]]:
+    """Return tables of all subjects' times along the scans, without repeats, and their notes.
+
+    about: what their captions begin with.
+    """
     lines: list[tuple[Scan, dict[Variant, list[MeasurementRow | None]]]] = []
     seen: set[int] = set()
     for scan in scans(run):
@@ -127,7 +130,7 @@ def subjects(run: StudyRun, bold: str = "device_is_first") -> tuple[list[Table],
             if any(cell and cell.status != "skipped" for cell in line)
         ]
         axis = AXES[scan.axis]
-        title = f"{scan.title}: " if scan.title else ""
+        title = about + (f"{scan.title}: " if scan.title else "")
         columns = ["Algorithm", *map(axis.write, scan.columns)]
         made.append(Table(f"{title}{unit_name(run.unit)} by {axis.label}", columns, rows))
     has_bound = any(cell and cell.bound is not None for cell in every)

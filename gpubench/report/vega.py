@@ -73,16 +73,11 @@ CONFIG: dict[str, Any] = {
 def script() -> str:
     """Return the self-contained JavaScript file of all pages."""
     own = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
-    own = own.replace('"@config"', json.dumps(CONFIG))
-    return f"{_bundle()}\n{own}"
-
-
-def _bundle() -> str:
-    """Return Vega, Vega-Lite and vega-embed, cached because bundling takes seconds."""
-    folder = usable_cache()
+    folder, bundle = usable_cache(), vl_convert.javascript_bundle
     path = folder and folder / f"vega-{metadata.version('vl-convert-python')}.script"
-    bundle = vl_convert.javascript_bundle
-    return kept(path, lambda: bundle("window.vegaEmbed = vegaEmbed;").encode()).decode()
+    # Vega, Vega-Lite and vega-embed, cached because bundling takes seconds.
+    vega = kept(path, lambda: bundle("window.vegaEmbed = vegaEmbed;").encode()).decode()
+    return "\n".join([vega, own.replace('"@config"', json.dumps(CONFIG))])
 
 
 @dataclass(frozen=True)
@@ -284,7 +279,8 @@ def _lines(chart: Chart) -> dict[str, Any]:
 
 def _axis(chart: Chart, which: str) -> Any:
     own, channel = (chart.x, alt.X) if which == "x" else (chart.y, alt.Y)
-    values = [v for panel in chart.panels for line in panel.lines for v in getattr(line, which)]
+    lines = itertools.chain.from_iterable(panel.lines for panel in chart.panels)
+    values = [getattr(point, which) for line in lines for point in line.points]
     scale: dict[str, Any] = {}
     look: dict[str, Any] = {"format": ",.6~g", "tickCount": 7}
     if own.kind == "names":

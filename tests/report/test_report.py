@@ -677,7 +677,7 @@ def test_variants_share_the_colour_of_their_algorithm() -> None:
                 for n in SIZES]  # fmt: skip
     lines = study_charts.charts(run_of(variants), "s")[0].panels[0].lines
     assert [(line.colour, line.variant) for line in lines] == [(0, 0), (0, 1)]
-    assert charts["s-moved"].panels[0].lines[0].x == list(MOVED)
+    assert [p.x for p in charts["s-moved"].panels[0].lines[0].points] == list(MOVED)
 
 
 def noise_records() -> list[dict[str, Any]]:
@@ -756,7 +756,7 @@ def test_a_figure_of_names_leaves_out_what_has_one_of_them() -> None:
 def test_time_is_drawn_against_pairs() -> None:
     charts = {c.slug: c for c in study_charts.charts(run_of(noise_records()), "s")}
     [panel] = charts["s-pairs"].panels
-    assert [list(line.x) for line in panel.lines] == [[65536, 262144]] * 2
+    assert [[p.x for p in line.points] for line in panel.lines] == [[65536, 262144]] * 2
     assert panel.description.startswith("Time against pairs. At the right end, ms: noise-philox")
 
 

@@ -55,9 +55,9 @@ def test_a_roofline_has_the_limits_of_the_gpu_and_a_point_of_each_algorithm(
     assert [tuple(p[:2]) for p in point.points] == [(2, 96)]  # type: ignore[union-attr]
     bandwidth = ENVIRONMENT["copy_bandwidth_gb_s"]
     ridge = peak / bandwidth
-    assert list(roof.x) == pytest.approx([ridge, 1, 4])  # type: ignore[union-attr]
-    assert list(roof.y) == pytest.approx([peak] * 3)  # type: ignore[union-attr]
+    assert [p.x for p in roof.points] == pytest.approx([ridge, 1, 4])  # type: ignore[union-attr]
+    assert [p.y for p in roof.points] == pytest.approx([peak] * 3)  # type: ignore[union-attr]
     monkeypatch.delitem(ENVIRONMENT["device"], "multiprocessors")
     (chart,) = [c for c in study_charts.charts(run, "x") if c.slug == "x-roofline"]
     roof = chart.panels[0].lines[0]  # type: ignore[union-attr]
-    assert list(roof.y) == pytest.approx([bandwidth, 4 * bandwidth])  # type: ignore[union-attr]
+    assert [p.y for p in roof.points] == pytest.approx([bandwidth, 4 * bandwidth])  # type: ignore[union-attr]

@@ -277,7 +277,7 @@ def test_libraries_are_drawn_by_device_time_or_as_launched_beside_ours_as_launch
     ]
     chart = search_pages.libraries_chart(field_of(records), "slug")
     [panel] = chart.panels
-    assert {line.label: line.y for line in panel.lines} == {
+    assert {line.label: [p.y for p in line.points] for line in panel.lines} == {
         "search-cuda-compute-sort": pytest.approx([2, 2]),
         "warp-hash-grid, launched": pytest.approx([3, 3]),
     }

@@ -141,7 +141,7 @@ def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
     charts = {chart.slug: chart for chart in study_charts.charts(run_of(turning_records()), "s")}
     chart = charts["s-inputs"]
     assert chart.x.names == ("1", "4")
-    assert {line.label: list(line.y) for line in chart.panels[0].lines} == {
+    assert {line.label: [p.y for p in line.points] for line in chart.panels[0].lines} == {
         "atomic-list": [1.0, 4.0],
         "radix-grid": [3.0, 12.0],
     }
@@ -153,7 +153,10 @@ def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
     assert next(iter(both.cells.values())).mode == "graph"
     # What is timed in one mode here and in another there is drawn in the one that both have.
     drawn = {chart.slug: chart for chart in study_charts.charts(both, "s")}["s-inputs"]
-    assert [list(line.y) for line in drawn.panels[0].lines] == [[1.0, 4.0], [3.0, 12.0]]
+    assert [[p.y for p in line.points] for line in drawn.panels[0].lines] == [
+        [1.0, 4.0],
+        [3.0, 12.0],
+    ]
     alone = study_charts.charts(run_of([record(), record("radix-grid", "order")]), "s")
     assert "s-inputs" not in {chart.slug for chart in alone}
 
