@@ -21,7 +21,7 @@ from gpubench.evidence import results
 from gpubench.evidence.crossover import Timed
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
-from gpubench.evidence.pooling import STATUSES, Measurement, by_device, grouped, started
+from gpubench.evidence.pooling import STATUSES, Measurement, device_of, grouped, started
 from gpubench.evidence.ranking import Variant, may_rank, rank, unranked
 from gpubench.evidence.records import AnyRecord
 from gpubench.problems.neighbours.tasks import TASKS
@@ -203,9 +203,7 @@ def _of_one_gpu(found: list[results.Results]) -> list[results.Results]:
 
 def machine(found: Sequence[results.Results]) -> tuple[MachineName, list[results.Results]]:
     """Return the only machine in results, or the only one with CUDA, and its results."""
-    by_machine: dict[MachineName, list[results.Results]] = {}
-    for (name, backend, device, _), of_one in by_device(found).items():
-        by_machine.setdefault(MachineName(name, backend, device), []).extend(of_one)
+    by_machine = grouped(found, lambda each: MachineName(*device_of(each.environment)[:3]))
     kept = [key for key in by_machine if key.backend == "cuda"] or list(by_machine)
     if len(kept) > 1:
         names = ", ".join(sorted(f"{key.name} ({key.backend})" for key in kept))

@@ -140,7 +140,9 @@ def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> 
 def _candidate(estimate: TimeEstimate, margin: Margin | None, place: str) -> str:
     time = f"{_ms(estimate.ms)} ({digits(estimate.low_ms)} to {digits(estimate.high_ms)})"
     text = f"{place}: {estimate.subject.label}: {_LAUNCHED if estimate.as_launched else time}"
-    text += f", {_longer(margin)}" if margin else ""
+    if margin:
+        ratio, low, high = map(digits, margin[1:4])
+        text += f", {ratio} times as long, {low} to {high}"
     workspace = estimate.workspace_bytes
     text += f"; workspace {'not counted' if workspace is None else size(workspace)}"
     if estimate.peak_bytes not in (None, workspace):
@@ -196,10 +198,6 @@ def validated(found: Validation) -> str:
         more = "less" if found.gain >= 0 else "more"
         text += f"; on the other {found.others} it took {percent(abs(found.gain))} {more} time"
     return text
-
-
-def _longer(margin: Margin) -> str:
-    return f"{digits(margin.ratio)} times as long, {digits(margin.low)} to {digits(margin.high)}"
 
 
 def _ms(value: float) -> str:

@@ -184,7 +184,7 @@ def read(path: Path, kind: type[T], title: str) -> T:
     try:
         document = json.loads(
             content.decode(),
-            parse_int=_int64, parse_float=number_of, parse_constant=_refuse_constant,
+            parse_int=_int64, parse_float=number_of, parse_constant=number_of,
         )  # fmt: skip
     except UnicodeDecodeError as error:
         raise UserError(f"{what}: it is not text") from error
@@ -215,9 +215,9 @@ def write(path: Path, kind: Any, document: object, what: str) -> None:
 
 
 def number_of(text: str) -> float | int:
-    """Parse a JSON number, as an int if it is whole; ValueError if it is too large or small."""
+    """Parse a JSON number, as an int if it is whole; ValueError if too large or small, or NaN."""
     number = float(text)
-    if math.isinf(number) or 0 < abs(number) < 1e-300:
+    if not math.isfinite(number) or 0 < abs(number) < 1e-300:
         raise ValueError(f"the number {text[:24]} is beyond what a float64 can hold")
     return int(number) if number.is_integer() and abs(number) < 2**63 else number
 
@@ -226,10 +226,6 @@ def _int64(text: str) -> int:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
         raise ValueError(f"the whole number {text[:24]} is beyond 64 bits")
     return int(text)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
 
 
 def _offence(error: msgspec.ValidationError) -> str:

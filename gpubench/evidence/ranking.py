@@ -45,11 +45,6 @@ _INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
 
 
-def timed(record: Ok) -> Timed:
-    """Return the time of a record in milliseconds."""
-    return Timed(record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
-
-
 def unranked(record: AnyRecord) -> tuple[str, str] | None:
     """Return the status and the reason if a record has no time for the complete work, or None."""
     if not isinstance(record, Ok):
@@ -103,9 +98,10 @@ def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
         by_mode: dict[str, dict[Variant, Timed]] = {}
         newest = [each for each in race if not each.is_older]
         for each in newest or race:
-            if may_rank(each.record) and _values(each, _SUBJECT_AND_INPUT) not in wrong:
-                subject = Variant.of(each.record)
-                by_mode.setdefault(each.record.mode, {})[subject] = timed(each.record)
+            record = each.record
+            if may_rank(record) and _values(each, _SUBJECT_AND_INPUT) not in wrong:
+                time = Timed(record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
+                by_mode.setdefault(record.mode, {})[Variant.of(record)] = time
         places = {mode: _standings(times) for mode, times in by_mode.items()}
         modes, times = _device_times(by_mode)
         device = _standings(times)
@@ -198,23 +194,12 @@ def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
 
     sizes: sizes of the inputs to which the costs belong, ascending.
     """
-    pairs = (_parted(one, other, sizes) for one, other in itertools.permutations(singles, 2))
-    best = min([singles[0], *(pair for pair in pairs if pair)], key=lambda rule: rule.price)
+    pairs = [
+        Rule(few.first, many.first, up_to, np.where(np.array(sizes) > up_to, many.costs, few.costs))
+        for few, many in itertools.permutations(singles, 2)
+        for up_to in sorted({*sizes})[:-1]
+    ]
+    best = min([singles[0], *pairs], key=lambda rule: rule.price)
     single, two = singles[0].costs, best.costs
     saved = max(single.max() / two.max(), np.exp(np.log(single / two).mean()))
     return best if saved > SIMPLER else singles[0]
-
-
-def _parted(few: Rule, many: Rule, sizes: Sequence[float]) -> Rule | None:
-    """Return the cheapest rule that splits two choices at a size; None if all sizes are equal."""
-    last = np.flatnonzero(np.diff(sizes))  # last input of each size but the largest
-    if not len(last):
-        return None
-    worst = np.maximum(
-        np.maximum.accumulate(few.costs)[last],
-        np.maximum.accumulate(many.costs[::-1])[::-1][last + 1],
-    )
-    total = np.cumsum(np.log(few.costs) - np.log(many.costs))[last]
-    at = last[np.lexsort((total, worst.round(3)))[0]]
-    costs = np.concatenate([few.costs[: at + 1], many.costs[at + 1 :]])
-    return Rule(few.first, many.first, sizes[at], costs)

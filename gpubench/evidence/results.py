@@ -181,10 +181,15 @@ class Store(AbstractContextManager["Store"]):
         if not new:
             return
         lines = [*self._lines, *texts]
+        environment = json.dumps(self.environment, indent=2, ensure_ascii=False)
+        study = "" if self._text is None else f'"study": {to_json(self._text)},\n'
+        kinds = description(self._kinds | {each.kind for each in new if each.kind})
+        described = f'"kinds": {to_json(kinds)},\n' if kinds else ""
+        head = f'{{"schema": 2,\n"environment": {environment},\n{study}{described}"records": [\n'
         try:
             with whole_file(self.path) as file:
-                described = description(self._kinds | {each.kind for each in new if each.kind})
-                file.write(_document(self.environment, lines, self._text, described).encode())
+                # One record per line, for readable diffs.
+                file.write((head + ",\n".join(lines) + "\n]}\n").encode())
                 if _version(self.path) != self._version:
                     raise UserError(f"{self.path} was changed meanwhile: let nothing else write it")
         except UserError as error:
@@ -254,16 +259,3 @@ def _version(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns
-
-
-def _document(
-    environment: Mapping[str, Any], lines: Iterable[str], study: str | None, kinds: dict[str, Any]
-) -> str:
-    """Return the text of a results file: one record per line, for readable diffs."""
-    header = json.dumps(environment, indent=2, ensure_ascii=False)
-    text = "" if study is None else f'"study": {to_json(study)},\n'
-    records = ",\n".join(lines)
-    described = f'"kinds": {to_json(kinds)},\n' if kinds else ""
-    return (
-        f'{{"schema": 2,\n"environment": {header},\n{text}{described}"records": [\n{records}\n]}}\n'
-    )

@@ -71,12 +71,7 @@ AXES = _Axes()
 
 def sizes() -> list[str]:
     """Return the axes that are sizes of an input; titles always include them."""
-    return _sizes(problems.learnt())
-
-
-@lru_cache(maxsize=8)
-def _sizes(learnt: int) -> list[str]:
-    return [name for name, axis in _known(learnt).items() if axis.is_size]
+    return [name for name, axis in AXES.items() if axis.is_size]
 
 
 def counts() -> list[str]:

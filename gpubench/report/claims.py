@@ -153,12 +153,6 @@ def _value(cell: ClaimedValue, row: MeasurementRow) -> Timed | None:
     return Timed(*(each / per for each in found)) if found and per else None
 
 
-def elsewhere(index: int, others: Sequence[Device]) -> tuple[str, Judged] | None:
-    """Return the first device with a verdict on a claim, by its index, and that claim there."""
-    there = ((name, judged[index]) for name, judged in others)
-    return next((each for each in there if each[1].verdict.word != OWED), None)
-
-
 def table(
     judged: Sequence[Judged],
     stems: Mapping[str, str],
@@ -166,19 +160,18 @@ def table(
     others: Sequence[Device] = (),
 ) -> Table:
     """Return a row for each claim, owed ones last. others: the claims judged on other devices."""
-    rows = []
-    for index, each in enumerate(judged):
+    rows, owed = [], [each.verdict.word == OWED for each in judged]
+    for index, each in sorted(enumerate(judged), key=lambda pair: owed[pair[0]]):  # else by paper
         own, today = ("\n".join(map(str, each.of(which))) for which in (False, True))
-        found = elsewhere(index, others) if each.verdict.word == OWED else None
-        there = f"on {found[0]}: {found[1].verdict}" if found else ""
+        verdicts = ((name, judged_there[index].verdict) for name, judged_there in others)
+        known = (f"on {name}: {found}" for name, found in verdicts if found.word != OWED)
+        there = next(known, "") if owed[index] else ""
         items = [words(each.claim.says), words(each.claim.published), words(own)]
         items += [words(today or formats.DASH)]
         items += [Item(str(each.verdict), "words", there, strong=True)]
         link = f"{stems[each.study.name]}.html" if each.study.name in stems else ""
-        row = Row(f"{each.paper}, {each.claim.where}", items, link)
-        rows.append((each.verdict.word == OWED, row))
-    in_order = [row for _, row in sorted(rows, key=lambda pair: pair[0])]  # stable: by paper
-    return Table(title, _COLUMNS, in_order, _NOTES)
+        rows.append(Row(f"{each.paper}, {each.claim.where}", items, link))
+    return Table(title, _COLUMNS, rows, _NOTES)
 
 
 def speed_ups(judged: Sequence[Judged], slug: str) -> BarChart:

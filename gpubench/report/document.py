@@ -229,7 +229,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [
-        Section(figures=drawn[:1], tables=first, sentences=verdict.wins(run)),
+        Section(figures=drawn[:1], tables=first),
         Section(
             title=f"{run.study.table or 'The published table'}, published and measured",
             tables=beside,

@@ -21,10 +21,9 @@ from gpubench.report.scans import Scan, scans, words_of
 # A race: measurements of equal work on one input, fastest first.
 Race = Sequence[MeasurementRow]
 _Name = Callable[[MeasurementRow], str]
-_MOST_NAMED = 3  # maximum number of winners named per kind of answer
+_MOST_NAMED = 3  # maximum number of faster subjects that a risk names
 _MOST_SINGLE = 3  # maximum number of single choices listed beside the rule
 _COVERS = 0.75  # a choice must be timed on this fraction of the most-timed subject's inputs
-_NO_WINNER = ("inconclusive", "only one measured")
 
 
 class Choice(NamedTuple):
@@ -152,24 +151,6 @@ def wrong(run: StudyRun) -> str:
         reason = str(own[0].record.reason).partition(";")[0]
         parts.append(f"{name}, {where}, on a {'CPU' if found.get('is_cpu') else 'GPU'} ({reason})")
     return f"Wrong: {'; '.join(parts)}." if parts else ""
-
-
-def wins(run: StudyRun) -> list[str]:
-    """Count the inputs on which each subject is fastest, for each kind of answer and workload."""
-    groups, said = _races(run), []
-    for key, races in groups.items():
-        won = Counter[str]()
-        for race in races:
-            tied = [run.labels[cell.subject] for cell in race if cell.device_is_first]
-            won[tied[0] if len(tied) == 1 else _NO_WINNER[len(race) == 1]] += 1
-        winners = Counter({name: n for name, n in won.items() if name not in _NO_WINNER})
-        shown = dict(winners.most_common(_MOST_NAMED))
-        shown["others"] = winners.total() - sum(shown.values())
-        shown |= {name: won[name] for name in _NO_WINNER}
-        cases = ", ".join(f"{name} in {count}" for name, count in shown.items() if count)
-        where = _words_of(key, groups)
-        said.append(f"{where}{', ' if where else ''}{len(races)} cases: {cases}")
-    return [f"Fastest {run.clock} of {'; of '.join(said)}."] if said else []
 
 
 def overtakings(run: StudyRun, axes: Collection[str] = AXES) -> Table:

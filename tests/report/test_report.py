@@ -158,39 +158,29 @@ def test_every_record_has_its_row_with_mode_and_command(gpu_folder: Path) -> Non
     assert row.bound == pytest.approx(12 * 65536 / (time * 1e6) / 4000)
 
 
-def test_verdict_counts_the_cases_that_each_wins() -> None:
-    [said] = verdict.wins(run_of(full_records()))
-    assert said.startswith(
-        "Fastest by device time of linked lists, 34 cases: atomic-list in 34; of sorted cells"
-    )
-    assert "34 cases: counting-sort order in 34." in said
+def test_gist_names_a_choice_for_each_kind_of_answer() -> None:
     assert verdict.gist(run_of(full_records())) == (
         "For linked lists take atomic-list one-pass: fastest on all 34 inputs; for sorted cells"
         " take counting-sort order: fastest on all 34 inputs."
     )
 
 
-def test_verdict_claims_no_winner_where_intervals_overlap() -> None:
+def test_gist_claims_no_winner_where_intervals_overlap() -> None:
     close = [
         record("atomic-list", "one-pass", median=1.0, width=0.02),
         record("bucket-sort", "host-loop", median=1.025, width=0.02),
         record("bucket-sort-partial", "host-loop", median=2.0, width=0.02),
     ]
-    assert verdict.wins(run_of(close)) == ["Fastest as launched of 1 cases: inconclusive in 1."]
     assert (
         verdict.gist(run_of(close))
         == "Take atomic-list one-pass: known slower on none of 1 inputs."
     )
 
 
-def test_verdict_counts_inputs_of_one_entrant_apart_and_as_no_win() -> None:
+def test_gist_does_not_count_inputs_of_one_entrant() -> None:
     made = [record("atomic-list", "one-pass", per_cell=n) for n in (1, 2, 4)]
     made.append(record("bucket-sort", "host-loop", per_cell=1, median=2.0))
     made.append(record("bucket-sort", "host-loop", per_cell=2, median=1.0))
-    assert verdict.wins(run_of(made)) == [
-        "Fastest as launched of 3 cases: atomic-list in 1, inconclusive in 1, only one measured"
-        " in 1."
-    ]
     assert (
         verdict.gist(run_of(made)) == "Take atomic-list one-pass: known slower on none of 2 inputs."
     )

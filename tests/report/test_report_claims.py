@@ -238,8 +238,12 @@ def test_elsewhere_is_the_first_device_with_a_verdict():
         [record()], [a_sort(2.0), record()], [a_sort(0.5), record()]
     ))  # fmt: skip
     others = [("one", [owed]), ("other", [true]), ("other", [false])]
-    assert claims.elsewhere(0, others) == ("other", true)
-    assert claims.elsewhere(0, others[:1]) is None
+    [row] = claims.table([owed], {}, others=others).rows
+    assert row.items[-1].detail == f"on other: {true.verdict}"
+    [row] = claims.table([owed], {}, others=others[:1]).rows
+    assert row.items[-1].detail == ""
+    [row] = claims.table([false], {}, others=others).rows
+    assert row.items[-1].detail == ""
 
 
 def test_a_figure_sets_published_speed_ups_beside_todays():

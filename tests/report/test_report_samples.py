@@ -177,9 +177,6 @@ def test_the_gist_is_short_and_counts() -> None:
             (("atomic-list", "one-pass"), ("bucket-sort", "host-loop")), times, strict=True
         ):
             made.append(record(algorithm, form, per_cell=per_cell, median=time))
-    assert verdict.wins(run_of(made)) == [
-        "Fastest as launched of 4 cases: atomic-list in 2, bucket-sort in 1, inconclusive in 1."
-    ]
     twice = formats.ratio(2)
     assert verdict.gist(run_of(made)) == (
         "Take atomic-list one-pass: known slower than bucket-sort host-loop on 1 of 4 inputs, at"
