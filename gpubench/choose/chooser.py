@@ -197,15 +197,13 @@ class Chooser:
         alike = (each for each in model.settings if each[:2] == own[:2])
         if question.destination is not None:
             alike = (each for each in alike if each.destination == question.destination)
-        setting = min(  # prefer moves to the next cell, then the box as asked, then an open box
-            alike,
-            key=lambda each: (each.destination != "next", each[3] != own[3], each[3]),
-            default=own,
-        )
-        return InputPoint(
-            question.particles, question.per_cell, question.moved, setting,
-            question.contrast or 1.0, question.radii,
-        )  # fmt: skip
+
+        def place(each: Setting) -> tuple[bool, bool, str]:
+            """Prefer moves to the next cell, then the box as asked, then an open box."""
+            return each.destination != "next", each.periodic != own.periodic, each.periodic
+
+        at, contrast = (question.particles, question.per_cell, question.moved), question.contrast
+        return InputPoint(*at, min(alike, key=place, default=own), contrast or 1.0, question.radii)
 
 
 def chooser_for(task: str, called_from: str, given: Sequence[Path], device: str | None) -> Chooser:
@@ -343,7 +341,6 @@ def _warnings(model: TimeModel, best: Variant) -> Iterator[str]:
         reasons = {p: k.why[1] for p, k in measured.items() if k.why and k.why[0] == status}
         if reasons:
             first = min(reasons)
-            yield (
-                f"{best.label} {verb} {len(reasons)} of {len(measured)} inputs, the smallest"
-                f" {first.words} ({first.setting.words}): {reasons[first]}"
-            )
+            smallest = f"{first.words} ({first.setting.words}): {reasons[first]}"
+            on = f"{len(reasons)} of {len(measured)} inputs"
+            yield f"{best.label} {verb} {on}, the smallest {smallest}"

@@ -129,30 +129,21 @@ class TimeModel:
         self.subjects = sorted(table)
         self.places = sorted({place for measured in table.values() for place in measured})
         self.settings = sorted({place.setting for place in self.places})
-        self.right = {
-            subject: {place: known for place, known in of.items() if known.why is None}
-            for subject, of in table.items()
-        }
+        self.right = {s: {p: k for p, k in of.items() if k.why is None} for s, of in table.items()}
         self.reference = max(self.subjects, key=lambda subject: len(self.right[subject]))
         self._octaves = matrix(self.places)
         varies = (self._octaves != self._octaves[:1]).any(axis=0)
         self._trended = max(2, *(1 + np.flatnonzero(varies)).tolist(), 0)  # up to the last of these
-        self._in = {
-            setting: np.array([place.setting == setting for place in self.places])
-            for setting in self.settings
-        }
+        settings = [place.setting for place in self.places]
+        self._in = {s: np.array([each == s for each in settings]) for s in self.settings}
         self._is_measured, self._is_right = (
             np.array([[place in of[subject] for place in self.places] for subject in self.subjects])
             for of in (table, self.right)
         )
         # (index of a field of a setting, one of its values), for all fields that vary.
-        self._words = [
-            (part, value)
-            for part, values in enumerate(zip(*self.settings, strict=True))
-            if len(set(values)) > 1
-            for value in dict.fromkeys(values)
-        ]
-        self._at = self._coordinates(self._octaves, [place.setting for place in self.places])
+        fields = (dict.fromkeys(values) for values in zip(*self.settings, strict=True))
+        self._words = [(n, value) for n, of in enumerate(fields) if len(of) > 1 for value in of]
+        self._at = self._coordinates(self._octaves, settings)
         self._basis = surface.basis(self._at, self._at, self._trended)
 
     def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
@@ -177,10 +168,8 @@ class TimeModel:
         plus the error of the reference if it was right; NaN where undefined.
         """
         n, axes = len(self.places), self._trended
-        made = [
-            [getattr(self.right[subject].get(place), "ms", None) for place in self.places]
-            for subject in self.subjects
-        ]
+        right = (self.right[subject] for subject in self.subjects)
+        made = [[getattr(of.get(place), "ms", None) for place in self.places] for of in right]
         logs = np.log(np.array(made, np.float64))
         coefficients = np.full((len(logs), n + 1 + axes), np.nan)
         errors = np.full(logs.shape, np.nan)

@@ -153,12 +153,9 @@ def _candidate(estimate: TimeEstimate, margin: Margin | None, place: str) -> str
 def _near(near: Near) -> str:
     known = near.known
     away = f"{near.octaves:.2g} octaves away" if near.octaves > _SAME else "as asked"
-    commit = f" of {known.commit[:7]}" if known.commit else ""
-    launched = " as launched from Python" if known.is_launched else ""
-    return (
-        f"measured: {near.subject.label}: {_ms(known.median_ms)}{launched} at {near.place.words}"
-        f" ({away}), {known.file}{commit}"
-    )
+    source = f"{known.file} of {known.commit[:7]}" if known.commit else known.file
+    time = f"{_ms(known.median_ms)}{' as launched from Python' * known.is_launched}"
+    return f"measured: {near.subject.label}: {time} at {near.place.words} ({away}), {source}"
 
 
 def _change(change: Change) -> str:

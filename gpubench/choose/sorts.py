@@ -27,10 +27,8 @@ def choose(question: SortQuestion, given: Sequence[Path], device: str | None) ->
     where, found = machine(files(given, device, STUDY))
     beside = () if given else repeats(where.device)
     plain = {**PLAIN, "value_bytes": question.value_bytes, "key_type": question.key_type}
-    asked = [
-        m for m in pool(found, beside) if all(m.record.at(axis) == plain[axis] for axis in plain)
-    ]
-    times, way = compared(asked, question.called_from)
+    every = ((m, {axis: m.record.at(axis) for axis in plain}) for m in pool(found, beside))
+    times, way = compared([m for m, at in every if at == plain], question.called_from)
     by_subject: dict[Variant, dict[int, Known]] = {}
     for measured, time in times:
         known, size = Known.of(measured, time, way), measured.record.at("key_count") or 0

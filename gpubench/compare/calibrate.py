@@ -79,10 +79,8 @@ def calibrate(
     found = {name: [each[name][1] if name in each else None for each in measured] for name in names}
     least = threshold_on(environment) if threshold is None else threshold
     rule = clock_ms, least, confidence, LOOKS, comparisons
-    return Calibration(
-        Environment(environment), job.study, extra / grain, started, clock_ms, found,
-        evaluate(found, *rule),
-    )  # fmt: skip
+    told, verdicts = Environment(environment), evaluate(found, *rule)
+    return Calibration(told, job.study, extra / grain, started, clock_ms, found, verdicts)
 
 
 def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:

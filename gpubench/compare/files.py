@@ -129,11 +129,8 @@ def name_of(record: Record) -> str:
     The name is the same in every comparison, and for every version of the code.
     """
     parameters = [f"{name}={_number(value)}" for name, value in sorted(record.parameters.items())]
-    axes = [
-        value if isinstance(value, str) else f"{name}={_number(value)}"
-        for name, value in record.axes.items()
-        if value is not None and name != "periodic"
-    ]
+    told = {n: v for n, v in record.axes.items() if v is not None and n != "periodic"}
+    axes = [v if isinstance(v, str) else f"{name}={_number(v)}" for name, v in told.items()]
     periodic = ["periodic"] if any(record.at("periodic") or ()) else []
     subject = " ".join([record.algorithm, record.form, *parameters])
     return f"{record.study}/{record.sweep}: {', '.join([subject, *axes, *periodic, record.mode])}"
@@ -211,12 +208,9 @@ def are_in_turns(base: Sequence[datetime], head: Sequence[datetime]) -> bool:
     to the same total). Starts in the same second have no order; a single process cannot alternate.
     """
     ours, theirs = sorted(base), sorted(head)
-    counts = len(ours), len(theirs)
-    leads = (
-        bisect_right(ours, at) * counts[1] - bisect_right(theirs, at) * counts[0]
-        for at in (*ours, *theirs)
-    )
-    return min(counts) > 1 and all(abs(lead) < sum(counts) for lead in leads)
+    m, n = len(ours), len(theirs)
+    begun = ((bisect_right(ours, at), bisect_right(theirs, at)) for at in (*ours, *theirs))
+    return min(m, n) > 1 and all(abs(one * n - other * m) < m + n for one, other in begun)
 
 
 def _environment(base: Side, head: Side) -> dict[str, str]:
@@ -233,38 +227,31 @@ def _code(environment: Mapping[str, Any]) -> str:
     commits = {"": environment["commit"] or environment["code_hash"]}
     commits |= environment.get("added_commits", {})
     dirty = {"": environment["dirty"]} | environment.get("added_dirty", {})
-    return " with ".join(
-        " ".join(filter(None, [name, str(commit or "of no commit")[:12]]))
-        + (" with changes" if dirty.get(name) else "")
-        for name, commit in commits.items()
-    )
+    words = []
+    for name, commit in commits.items():
+        changes = "with changes" if dirty.get(name) else ""
+        words.append(" ".join(filter(None, [name, str(commit or "of no commit")[:12], changes])))
+    return " with ".join(words)
 
 
 def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
     """List in words all differences between the sides that may affect timings."""
     base, head = ([p for both in pairs.values() for p in both[side]] for side in (0, 1))
     ours, theirs = (_conditions(p.results.environment for p in side) for side in (base, head))
-    found = [
-        f"different {label}: {_words(ours.get(label, ()))} in base,"
-        f" {_words(theirs.get(label, ()))} in head"
-        for label in ours | theirs
-        if len({*ours.get(label, ()), *theirs.get(label, ())}) > 1
-    ]
+    found = []
+    for label in ours | theirs:
+        sides = ours.get(label, set()), theirs.get(label, set())
+        if len(set.union(*sides)) > 1:
+            found.append("different {}: {} in base, {} in head".format(label, *map(_words, sides)))
     clocks = _sm_clock_mhz(base), _sm_clock_mhz(head)
     if clocks[0] and clocks[1] and abs(clocks[1] / clocks[0] - 1) > SM_CLOCKS_AGREE:
         found.append(f"different SM clocks: {clocks[0]:g} MHz in base, {clocks[1]:g} in head")
-    for side, role in enumerate(ROLES):
-        codes = [
-            {p.results.environment["code_hash"] for p in both[side]} for both in pairs.values()
-        ]
+    for role, cells in zip(ROLES, zip(*pairs.values(), strict=True), strict=False):  # maybe none
+        codes = [{p.results.environment["code_hash"] for p in cell} for cell in cells]
         if mixed := {code for each in codes if len(each) > 1 for code in each}:
             found.append(f"versions of the code mixed in {role}: {_words(mixed)}")
-    drawn = [
-        name
-        for name, (ours_, theirs_) in pairs.items()
-        if len({p.record.input_hash for p in (*ours_, *theirs_)} - {None}) > 1
-    ]
-    if drawn:
+    hashes = {name: {p.record.input_hash for p in (*b, *h)} for name, (b, h) in pairs.items()}
+    if drawn := [name for name, seen in hashes.items() if len(seen - {None}) > 1]:
         more = f" and {len(drawn) - NAMED} more" if len(drawn) > NAMED else ""
         found.append(f"different inputs: {' / '.join(drawn[:NAMED])}{more}")
     return found

@@ -89,18 +89,15 @@ def compare_files(
     The machine's calibrations supply missing spreads: between processes and, if they lasted at
     least as long as these runs, between runs. Raises UserError if there is nothing to compare.
     """
-    ours, theirs = (
-        files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
-        for path in (base, head)
-    )
+    make = "gpubench run STUDY --out {}".format
+    ours, theirs = (files.Side(str(p), load_results([p], make(p))) for p in (base, head))
     matched = files.match(ours, theirs, force=force)
     environments = [each.environment for side in (ours, theirs) for each in side.results]
     starts = [started(environment) for environment in environments]
     lasted = max(starts) - min(starts)
     machine, *others = {environment["machine"] for environment in environments}
-    known, between_runs = (
-        {} if others else spreads(machine, least) for least in (timedelta(0), lasted)
-    )
+    leasts = timedelta(0), lasted
+    known, between_runs = ({} if others else spreads(machine, least) for least in leasts)
     threshold = threshold_on(environments[0]) if threshold is None else threshold
     judged = judge(matched.cells, threshold, confidence, 1, known, between_runs)
     return Comparison(matched, judged, threshold, confidence, 1, str(base), str(head))

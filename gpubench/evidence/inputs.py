@@ -74,11 +74,9 @@ def read(value: Any) -> Axes:
     """Convert plain JSON to axes; raises ValueError if that is impossible."""
     if not isinstance(value, dict) or not isinstance(kind := value.get("kind"), str):
         raise ValueError("Expected an object with its `kind`")
-    own = problems.own_kinds()
-    found: Axes = msgspec.convert(
-        value, struct_of(kind) if kind in own else _foreign(kind, tuple(sorted(value)))
-    )
-    return found
+    is_own = kind in problems.own_kinds()
+    made = struct_of(kind) if is_own else _foreign(kind, tuple(sorted(value)))
+    return msgspec.convert(value, made)
 
 
 HOOKS[Input] = read
@@ -89,10 +87,8 @@ def struct_of(kind: str) -> type[Axes]:
     """Return the struct for a kind that this package defines."""
     cls = problems.own_kinds()[kind]
     required = required_axes(cls)
-    fields = [
-        (name, type_of(each)) if name in required else (name, type_of(each) | None, None)
-        for name, each in problems.recorded(cls).items()
-    ]
+    types = {name: type_of(each) for name, each in problems.recorded(cls).items()}
+    fields = [(n, of) if n in required else (n, of | None, None) for n, of in types.items()]
     return _struct(kind, sorted(fields, key=len))
 
 
@@ -153,8 +149,8 @@ def _names(learnt: int) -> tuple[str, ...]:
 def learn(described: Mapping[str, Mapping[str, DescribedAxis]]) -> None:
     """Register another package's kinds as described by a results file."""
     for kind, axes in described.items():
-        words = {name: Words(**msgspec.structs.asdict(each)) for name, each in axes.items()}
-        problems.learn(kind, {name: DeclaredAxis({}, each) for name, each in words.items()})
+        told = {name: msgspec.structs.asdict(each) for name, each in axes.items()}
+        problems.learn(kind, {name: DeclaredAxis({}, Words(**of)) for name, of in told.items()})
 
 
 def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -224,11 +224,9 @@ class Regimes:
             for regime in self.of(several[0][0]) if apart else ():
                 if regime.between and (regime.of or most in (runs for _, runs in several)):
                     pairs.setdefault(regime, []).extend(apart)
-        return {
-            regime: float(np.quantile(each, COVERED, method="higher")) * _few(seen.get(regime, 1))
-            for regime, each in pairs.items()
-            if len(each) >= FEWEST_PAIRS
-        }
+        enough = {regime: each for regime, each in pairs.items() if len(each) >= FEWEST_PAIRS}
+        ends = {at: np.quantile(each, COVERED, method="higher") for at, each in enough.items()}
+        return {at: float(end) * _few(seen.get(at, 1)) for at, end in ends.items()}
 
 
 def _work(timing: Timing) -> tuple[Any, ...]:

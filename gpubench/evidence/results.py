@@ -223,11 +223,8 @@ def free_file(place: Path, environment: Mapping[str, Any], what: str) -> Path:
 def files_of(place: Path, study: str) -> list[Path]:
     """Return the results of one study in a machine's folder, oldest first, by their names."""
     name = re.compile(rf"(\d{{4}}-\d\d-\d\d-[0-9a-f]+)-{re.escape(study)}(?:-(\d+))?\.json.*")
-    found = [
-        (match[1], int(match[2] or 1), path)
-        for path in bounds.only_ours(place.glob("*.json*"))
-        if (match := name.fullmatch(path.name))
-    ]
+    tried = ((name.fullmatch(path.name), path) for path in bounds.only_ours(place.glob("*.json*")))
+    found = [(match[1], int(match[2] or 1), path) for match, path in tried if match]
     return [path for *_, path in sorted(found)]
 
 

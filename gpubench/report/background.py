@@ -12,7 +12,7 @@ from gpubench.evidence.pooling import SHORT_MS, device_of, grouped
 from gpubench.report import formats
 from gpubench.report.cells import overhead_ms
 from gpubench.report.machines import Machine, when
-from gpubench.report.pages import NOTHING, Item, Page, Section, Table, number, words
+from gpubench.report.pages import NOTHING, Item, Page, Section, Table, words
 
 _COVERAGE_NOTES = (
     "A run is a day or a card of its own; days and cards are not told apart. Each time of a run is"
@@ -53,10 +53,10 @@ def machines_table(machines: Sequence[Machine]) -> Table:
             "Host": lambda machine: words(_of(machine.environment["host"])),
             "Libraries": lambda machine: words(_versions(machine.environment["libraries"])),
             "Copy, GB/s": lambda machine: _span(
-                run.environment.get("copy_bandwidth_gb_s") for run in machine.runs
+                each["copy_bandwidth_gb_s"] for each in machine.environments
             ),
             "Overhead, ms": lambda machine: _span(
-                overhead_ms(run.environment).get("hot") for run in machine.runs
+                overhead_ms(each).get("hot") for each in machine.environments
             ),
         },
         _MACHINES_NOTES,
@@ -107,9 +107,7 @@ def _coverage(tests: Sequence[Test]) -> Table:
             "Duration": lambda row: words(f"{'below' if row[0][1] else 'from'} {SHORT_MS:g} ms"),
             "Spread": lambda row: words("known" if row[0][2] else "not known"),
             "Later times": lambda row: f"{len(row[1]):,}",
-            "Inside": lambda row: number(
-                sum(test.is_inside for test in row[1]) / len(row[1]), formats.percent
-            ),
+            "Inside": lambda row: formats.percent(sum(t.is_inside for t in row[1]) / len(row[1])),
             "Furthest": lambda row: furthest(row[1]),
         },
         _COVERAGE_NOTES,
@@ -118,10 +116,8 @@ def _coverage(tests: Sequence[Test]) -> Table:
 
 def calibration_page(found: Sequence[Calibration]) -> Page:
     """Return the page of calibrations, in the given order."""
-    alarms = "; ".join(
-        f"{each.environment['device']['name']}: {percent(each.verdicts.false_alarms)} false alarms"
-        for each in found
-    )
+    rates = ((e.environment["device"]["name"], e.verdicts.false_alarms) for e in found)
+    alarms = "; ".join(f"{name}: {percent(rate)} false alarms" for name, rate in rates)
     title = "Calibration: false alarms and detectable slow-downs"
     sections = []
     for device, own in grouped(found, lambda each: device_of(each.environment)).items():

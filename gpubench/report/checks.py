@@ -33,9 +33,7 @@ def _agree(runs: Sequence[CheckRun], of: str = "") -> str:
 def _section(index: int, found: CheckResults) -> Section:
     slug = f"checks-{found.family}-{index}"
     device = found.environment["device"]
-    charts = [
-        _chart(f"{slug}-{figure.slug}", figure) for run in found.checks for figure in run.figures
-    ]
+    figures = (figure for run in found.checks for figure in run.figures)
     said, *more = _sentences(found)
     return Section(
         title=f"{found.family}, {device['name']}",
@@ -46,7 +44,7 @@ def _section(index: int, found: CheckResults) -> Section:
         sentences=[*more, f"Run {when([found.environment])}."],
         measured=[found.environment],
         tables=[_table(run) for run in found.checks],
-        figures=draw_all(charts),
+        figures=draw_all(_chart(f"{slug}-{figure.slug}", figure) for figure in figures),
         command=f"gpubench check {found.family}{' --long' if found.size == 'long' else ''}"
         f" --device {device['backend']}",
     )
@@ -66,11 +64,9 @@ def _sentences(found: CheckResults) -> list[str]:
 
 
 def _table(run: CheckRun) -> Table:
-    values = {n: v if isinstance(v, list) else [v] for n, v in run.setting.items()}
-    setting = ", ".join(
-        f"{name.replace('_', ' ')} {formats.listing(map(formats.plain, own))}"
-        for name, own in values.items()
-    )
+    values = ((n, v if isinstance(v, list) else [v]) for n, v in run.setting.items())
+    told = ((name.replace("_", " "), map(formats.plain, own)) for name, own in values)
+    setting = ", ".join(f"{name} {formats.listing(own)}" for name, own in told)
     return Table.of(
         run.question,
         run.findings,
@@ -98,12 +94,10 @@ def _chart(slug: str, figure: physics_results.Figure) -> Chart:
     x, y = (Scale(axis.label, _KINDS[axis.scale]) for axis in (figure.x, figure.y))
     panels = []
     for found in figure.panels:
-        lines = [
-            Curve.through(
-                s.label, s.x, s.y, index, variant=_DASHES[s.role], marked=s.role == "measured"
-            )
-            for index, s in enumerate(found.series)
-        ]
+        lines = []
+        for index, s in enumerate(found.series):
+            dash, is_own = _DASHES[s.role], s.role == "measured"
+            lines.append(Curve.through(s.label, s.x, s.y, index, variant=dash, marked=is_own))
         what = f"{figure.title} against {figure.x.label}"
         panels.append(panel(found.title, lines, what, figure.y.label))
     return Chart(slug, figure.title, figure.caption, x, y, panels)

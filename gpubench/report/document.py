@@ -181,41 +181,31 @@ def _told(
         gist, sections = search_pages.gist(searches), search_pages.sections(searches, place)
     else:
         gist, sections = verdict.gist(run), _sections(run, place)
-    troubles, timing = tables.troubles(run), _BY_DEVICE if run.has_graphs else _LAUNCHED
+    timing = [_BY_DEVICE if run.has_graphs else _LAUNCHED, run.older, several and f"{several}."]
     first = Section(
         title=machine.device.name,
         level=2,
         slug=place,
         alert=_CPU if machine.is_cpu else "",
         verdict=gist,
-        sentences=[
-            each for each in (timing, run.older, several and f"{several}.") if each and run.timed
-        ],
+        sentences=list(filter(None, timing)) if run.timed else [],
         links={
             f"Measured through {through} {when(run.environments)}": "index.html#machines",
             "How it was timed": "index.html#method",
         },
     )
+    replaced = [f"{run.replaced} older records are left out."] if run.replaced else []
+    csv = "measurements as CSV, each with its command (--fresh repeats what is measured)"
     last = Section(
         title="Every measurement, and how to repeat it",
-        sentences=[
-            *tables.oddities(run),
-            *([f"{run.replaced} older records are left out."] if run.replaced else []),
-        ],
-        links={
-            f"{len(run.records):,} measurements as CSV, each with its command (--fresh repeats what"
-            " is measured)": f"{stem}{spreadsheets.ENDING}"
-        },
+        sentences=[*tables.oddities(run), *replaced],
+        links={f"{len(run.records):,} {csv}": f"{stem}{spreadsheets.ENDING}"},
         command=command_of(next(iter(run.cells.values())).record),
     )
     claimed = claims.table(claims.judge(machine, [run.study]), {}, "What the paper claims")
-    shown = [
-        first,
-        *sections,
-        *(Section(title=each.caption, tables=[each]) for each in (claimed, troubles)),
-        last,
-    ]
-    kept = [replace(each, measured=run.environments) for each in shown if not each.is_empty]
+    beside = [Section(title=t.caption, tables=[t]) for t in (claimed, tables.troubles(run))]
+    shown = (each for each in (first, *sections, *beside, last) if not each.is_empty)
+    kept = [replace(each, measured=run.environments) for each in shown]
     return Told(run, gist, f"{stem}.html#{place}", kept)
 
 
@@ -223,8 +213,8 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     table = run.study.published
     drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)
-    launched, launched_notes = tables.launched(run)
-    kind = tables.kind(run)
+    launched = tables.launched(run)
+    every = f"Every algorithm ({tables.kind(run)})".replace(" ()", "")
     first = [tables.resorts(run), tables.break_evens(run), *tables.outcomes(run)]
     first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
@@ -237,10 +227,8 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
             sentences=["Nothing of this table was measured here."] if len(beside) == 1 else [],
         ),
         Section(title="More figures", figures=drawn[1:]),
-        Section(
-            title=f"Every algorithm{f' ({kind})' if kind else ''}", tables=subjects, notes=notes
-        ),
-        Section(title=tables.LAUNCHED, tables=launched, notes=launched_notes if launched else ()),
+        Section(title=every, tables=subjects, notes=notes),
+        Section(title=tables.LAUNCHED, tables=launched[0], notes=launched[1]),
     ]
 
 
@@ -257,13 +245,8 @@ def _overview(told: Sequence[Told], is_cpu: bool) -> list[Table]:
             gist = f"{each.gist} {published.faster(each.run)}".strip()
             rows.append(Row(each.run.study.title, [words(gist), count], each.link))
             if pays := steps.pays(each.run):
-                rows.append(
-                    Row(
-                        f"Several {'CPUs' if is_cpu else 'GPUs'}",
-                        [words("; ".join(pays)), NOTHING],
-                        each.link,
-                    )
-                )
+                several = f"Several {'CPUs' if is_cpu else 'GPUs'}"
+                rows.append(Row(several, [words("; ".join(pays)), NOTHING], each.link))
         found.append(Table(group, ["Study", "Answer", "Measurements"], rows))
     return found
 

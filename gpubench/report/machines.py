@@ -129,21 +129,16 @@ class StudyRun:
     def winner(self, cells: Collection[MeasurementRow]) -> Variant | None:
         """Return the subject that is fastest on the most inputs; ties go by the study's order."""
         able = (cell for cell in cells if cell.device_rank is not None)
-        by_place = grouped(able, lambda cell: cell.place)
-        wins = Counter(
-            min(own, key=lambda cell: cell.standing.time.median).subject
-            for own in by_place.values()
-        )
+        races = grouped(able, lambda cell: cell.place).values()
+        wins = Counter(min(r, key=lambda cell: cell.standing.time.median).subject for r in races)
         return max(self.subjects, key=lambda s: wins[s]) if wins else None
 
     @cached_property
     def common(self) -> dict[str, Any]:
         """The most common value of each axis, at which tables fix the axes they do not show."""
         places = _fewest_ranks([place for _, place in self.cells])
-        return {
-            name: Counter(getattr(place, name) for place in places).most_common(1)[0][0]
-            for name in AXES
-        }
+        counts = {name: Counter(getattr(place, name) for place in places) for name in AXES}
+        return {name: values.most_common(1)[0][0] for name, values in counts.items()}
 
     @cached_property
     def kind(self) -> dict[str, Any]:

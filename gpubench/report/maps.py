@@ -70,10 +70,8 @@ def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
         if task == "update":
             words = AXES["per_cell"].say(place.per_cell)
         found.setdefault(words, {}).setdefault((place.particles, _level(race)), race)
-    return {
-        words: list(own.values())
-        for words, own in sorted(found.items(), key=lambda item: -len(item[1]))
-    }
+    in_order = sorted(found.items(), key=lambda item: -len(item[1]))
+    return {words: list(own.values()) for words, own in in_order}
 
 
 def _level(race: Race) -> float:
@@ -103,9 +101,8 @@ def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterato
 def _told(race: Race) -> Tile:
     winner, place = race[0], race[0].place
     low, high = map(formats.significant, (winner.low_ms, winner.high_ms))
-    where = (
-        f"{formats.count(place.particles or 0)} particles, {AXES['per_cell'].say(place.per_cell)}"
-    )
+    where = f"{formats.count(place.particles or 0)} particles"
+    where += f", {AXES['per_cell'].say(place.per_cell)}"
     if winner.task == "update":
         where += f", {_level(race):g} % moved"
     told = {

@@ -94,26 +94,18 @@ def variants(run: StudyRun, published: Published) -> tuple[Forms, Forms]:
     first = dict(reversed(named))
     names = {published.algorithm, *published.algorithms}
     cells = grouped(run.timed, lambda cell: cell.subject.algorithm)
-    paper = {
-        name: next((s for s in run.subjects if (s.algorithm, s.form) == (name, first[name])), None)
-        for name in names
-    }
+    measured = {(s.algorithm, s.form): s for s in reversed(run.subjects)}
+    paper = {name: measured.get((name, first[name])) for name in names}
     return paper, {name: run.winner(cells.get(name, ())) for name in names}
 
 
 def as_published(published: Published) -> Table:
     """Return the table as published."""
     axis = AXES[published.row_axis]
-    rows = [
-        Row(axis.count(row), [Item(text) for text in texts])
-        for row, texts in zip(published.rows, published.texts, strict=True)
-    ]
-    return Table(
-        f"Published: {published.device}, {unit_name(published.unit)}",
-        _columns(published, [""] * len(published.columns)),
-        rows,
-        [published.note],
-    )
+    lines = zip(published.rows, published.texts, strict=True)
+    rows = [Row(axis.count(row), list(map(Item, texts))) for row, texts in lines]
+    title = f"Published: {published.device}, {unit_name(published.unit)}"
+    return Table(title, _columns(published, [""] * len(rows[0].items)), rows, [published.note])
 
 
 def measured(run: StudyRun, published: Published) -> list[Table]:
@@ -134,10 +126,8 @@ def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> 
     marks, note = modes(match.cell for match in every)
     items = {at: _item(match, marks) for at, match in grid.items()}
     columns = sorted({column for (_, column), item in items.items() if item != _NOT_MEASURED})
-    rows = [
-        Row(AXES[published.row_axis].count(size), [items[row, i] for i in columns])
-        for row, size in enumerate(published.rows)
-    ]
+    sizes = map(AXES[published.row_axis].count, published.rows)
+    rows = [Row(size, [items[row, i] for i in columns]) for row, size in enumerate(sizes)]
     subjects = [forms[column_algorithm(published, i)] for i in range(len(published.columns))]
     labels = [f": {run.labels[subject]}" if subject else "" for subject in subjects]
     head, *heads = _columns(published, labels)

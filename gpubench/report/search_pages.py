@@ -30,19 +30,13 @@ def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
     best = choose(races, lambda cell: cell.subject.algorithm) if races else None
     if best is None:
         return None
-    rows = [
-        Row(
-            f"{rule.first} alone" if rule.up_to is None else "this rule",
-            [
-                Item(f"{np.quantile(rule.costs, share):.2f}", strong=rule is best.rules[0])
-                for share in (0.5, 0.95, 1.0)
-            ],
-        )
-        for rule in best.rules
-    ]
-    caption = (
-        f"Time of a choice over that of the fastest search, on {len(best.rules[0].costs)} inputs"
-    )
+    rows = []
+    for rule in best.rules:
+        costs = (f"{cost:.2f}" for cost in np.quantile(rule.costs, (0.5, 0.95, 1.0)))
+        items = [Item(cost, strong=rule is best.rules[0]) for cost in costs]
+        rows.append(Row(f"{rule.first} alone" if rule.up_to is None else "this rule", items))
+    inputs = f"{len(best.rules[0].costs)} inputs"
+    caption = f"Time of a choice over that of the fastest search, on {inputs}"
     return best, Table(caption, ["Choice", "median", "95th percentile", "worst"], rows)
 
 
@@ -51,11 +45,8 @@ def gist(searches: Searches) -> str:
     views = searches.run.study.views
     found = {name: answer(searches, name) for name in searches.by_question}
     first = [name for name in found if views and name in views.answers] or list(found)
-    parts = {
-        name.replace(": ", " of "): f"{choice[0].take}: {choice[0].risk}"
-        for name in first
-        if (choice := found[name])
-    }
+    able = {name.replace(": ", " of "): choice for name in first if (choice := found[name])}
+    parts = {name: f"{choice.take}: {choice.risk}" for name, (choice, _) in able.items()}
     said = verdict.told(parts, verdict.wrong(searches.run)) if parts else verdict.gist(searches.run)
     return f"{_smallest(searches)} {said}".strip() if views and views.first == "libraries" else said
 
@@ -71,21 +62,18 @@ def sections(searches: Searches, slug: str) -> list[Section]:
         for name in searches.by_question:
             found, notes = tables.subjects(searches.of(name), about=f"{name}, ")
             work.append(Section(title=f"Equal work: {name}", tables=found, notes=notes))
-        led = Section(
-            title="The lead over the fastest library, input by input", tables=leads(searches)
-        )
+        title = "The lead over the fastest library, input by input"
+        led = Section(title=title, tables=leads(searches))
         last = Section(tables=[*tables.outcomes(searches.run), libraries_table(searches)])
         return [beside, led, *work, _launched(searches), last]
-    tiled = [maps.figure(searches, name, slug) for name in searches.by_question]
+    title = f"The fastest {searches.run.clock}, input by input"
+    tiled = filter(None, (maps.figure(searches, name, slug) for name in searches.by_question))
     moved = searches.of("update")
     steps = searches.run.only(lambda cell: cell.place.workload is not None)
     stepped, varied = ("time_step", "skin"), ("contrast", "radii")
     uneven = searches.run.only(lambda cell: any(getattr(cell.place, n) for n in varied))
     return [
-        Section(
-            title=f"The fastest {searches.run.clock}, input by input",
-            figures=[drawn for drawn in tiled if drawn],
-        ),
+        Section(title=title, figures=list(tiled)),
         _along(uneven, "Where densities or radii vary", f"{slug}-uneven", varied),
         _along(moved, "Where particles have moved: update or rebuild", f"{slug}-moved", ("moved",)),
         _along(steps, "Whole steps: rebuild, re-sort, or a skin", f"{slug}-steps", stepped),
@@ -116,12 +104,10 @@ def leads(searches: Searches) -> list[Table]:
     groups = grouped(found, lambda e: (question(e.ours), describe(e.ours.place, told)))
     for about, own in groups.items():
         at = {(each.ours.place.count, each.ours.place.per_cell): each for each in own}
-        across = sorted({per_cell for _, per_cell in at})
+        down, across = (sorted({*values}) for values in zip(*at, strict=True))
         heads = [f"{_BALL * n:.2g} neighbours, {AXES['per_cell'].say(n)}" for n in across]
-        rows = [
-            Row(AXES["particles"].write(size), [_led(at.get((size, n)), marks) for n in across])
-            for size in sorted({size for size, _ in at})
-        ]
+        lines = {size: [_led(at.get((size, n)), marks) for n in across] for size in down}
+        rows = [Row(AXES["particles"].write(size), line) for size, line in lines.items()]
         caption = f"{', '.join(filter(None, about))}: times as fast as the fastest library"
         made.append(Table(caption, [AXES["particles"].heading, *heads], rows, [note, *beside]))
     return made
@@ -143,11 +129,8 @@ def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Sect
 
 def _launched(searches: Searches) -> Section:
     """Return tables of times launched from Python, for the inputs shown in figures."""
-    usual = {
-        (name, race[0].place)
-        for name, races in searches.by_question.items()
-        for race in _usual(races)[1]
-    }
+    by_name = searches.by_question.items()
+    usual = {(name, race[0].place) for name, races in by_name for race in _usual(races)[1]}
     shown = Searches(searches.run.only(lambda cell: (question(cell), cell.place) in usual))
     found: list[Table] = []
     notes: list[str] = []
@@ -160,10 +143,8 @@ def _launched(searches: Searches) -> Section:
 def libraries_verdict(searches: Searches) -> str:
     """Say where libraries, or our query over a library's sort, beat our searches, if anywhere."""
     sorts = "our query over a library's sort", "our query over the fastest of libraries' sorts"
-    said = [
-        *_compared(searches, searches.rivals, "a library", "the fastest library"),
-        *_compared(searches, searches.hybrids, *sorts),
-    ]
+    said = [*_compared(searches, searches.rivals, "a library", "the fastest library")]
+    said += _compared(searches, searches.hybrids, *sorts)
     none = "No library was timed beside ours, so nothing is said of which is first."
     return " ".join(said) or none
 
@@ -179,11 +160,9 @@ def _compared(searches: Searches, names: Collection[str], one: str, best: str) -
     for name, own in grouped(lost, lambda each: question(each.ours)).items():
         rivals = formats.listing(dict.fromkeys(each.rival.subject.algorithm for each in own))
         times = formats.span([1 / each.ratio.value for each in own])
-        parts.append(
-            f"in \u201c{name}\u201d {rivals} on {len(own)} of"
-            f" {sum(question(each.ours) == name for each in compared)} inputs, where the best of"
-            f" ours takes {times} times as long"
-        )
+        on = f"{len(own)} of {sum(question(each.ours) == name for each in compared)} inputs"
+        longer = f"where the best of ours takes {times} times as long"
+        parts.append(f"in \u201c{name}\u201d {rivals} on {on}, {longer}")
     if lost:
         yield f"Where {one} wins: {'; '.join(parts)}."
     first, every = len(compared) - len(lost) - len(unclear), len(compared)
@@ -264,9 +243,7 @@ def libraries_table(searches: Searches) -> Table:
             "Library": lambda own: words(own[0].record.library or formats.DASH),
             "Its part": lambda own: words("its sort" if own[0].library_part else "all"),
             # The longest over all forms: later forms reuse the set-up of the first.
-            "First call, ms": lambda own: number(
-                max((ms for c in own if (ms := c.record.first_call_ms) is not None), default=None)
-            ),
+            "First call, ms": lambda own: number(max(c.record.first_call_ms or 0 for c in own)),
             "Peak memory": lambda own: formats.size(max(cell.memory_bytes or 0 for cell in own)),
         },
         notes=[

@@ -39,10 +39,8 @@ def _section(slug: str, path: Path) -> Section:
     png = panel.read_bytes() if panel.exists() else None
     if png is not None and not png.startswith(b"\x89PNG\r\n\x1a\n"):
         raise UserError(f"{panel} is no picture as PNG")
-    shown = (
-        f"Up to six moments of {told.workload} from time 0 to {told.time:g}: its particles,"
-        " x to the right, z upwards."
-    )
+    shown = f"Up to six moments of {told.workload} from time 0 to {told.time:g}: its particles,"
+    shown += " x to the right, z upwards."
     given = "".join(f", {name.replace('_', ' ')} {value}" for name, value in told.given.items())
     said, *more = _sentences(told)
     seen = Table.of(
@@ -73,9 +71,8 @@ def _sentences(told: Account) -> list[str]:
     if rate := told.particle_steps_per_s:
         median, low, high = formats.apart([value / 1e6 for value in rate.values()])
         interval = f" (95 % interval of the median: {low} to {high})" if low != high else ""
-        said.append(
-            f"{median} million particle-steps per second{interval}, {when([told.environment])}."
-        )
+        per_second = f"{median} million particle-steps per second{interval}"
+        said.append(f"{per_second}, {when([told.environment])}.")
     if times := counted_ms(told.blocks):
         first, last = map(formats.significant, (times[0], times[-1]))
         said.append(f"A step took {first} ms at first and {last} ms at the end of this run.")

@@ -28,12 +28,9 @@ def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, by
     table = frame_of(race for machine in machines for race in machine.ranked)
     if table.empty:
         return {}
-    more = pd.DataFrame(
-        {"machine": machine.device.machine, "key": record.key} | _more(record)
-        for machine in machines
-        for run in machine.studies
-        for record in run.records
-    )
+    runs = ((machine.device.machine, run) for machine in machines for run in machine.studies)
+    records = ((name, record) for name, run in runs for record in run.records)
+    more = pd.DataFrame({"machine": name, "key": r.key} | _more(r) for name, r in records)
     table = table.merge(more.drop_duplicates(["machine", "key"]), on=["machine", "key"], how="left")
     for name in ("parameters", "periodic"):
         table[name] = table[name].map(json.dumps, na_action="ignore")

@@ -84,10 +84,9 @@ def pays(run: StudyRun) -> list[str]:
                 ratios[math.log2(size)] = found
         for each in crossings(list(ratios), list(ratios.values())) if len(ratios) > 1 else ():
             if each.faster_before == FIRST and each.low and each.high:
-                at = [formats.significant(2**e) for e in (each.at, each.low, each.high)]
-                said.append(
-                    f"{way.label}: pay above about {at[0]} particles (95 %: {at[1]} to {at[2]})"
-                )
+                at, low, high = (formats.significant(2**e) for e in each[:3] if e is not None)
+                interval = f"(95 %: {low} to {high})"
+                said.append(f"{way.label}: pay above about {at} particles {interval}")
     return said
 
 
@@ -96,11 +95,8 @@ def comparison(run: StudyRun) -> Table:
     subject = run.winner(run.timed)
     sizes = sorted({cell.place.count for cell in run.timed})
     every = [(way, size) for size in sizes for way in (ALONE, *ways(run))]
-    found = [
-        (way, cell)
-        for way, size in every
-        if subject and (cell := find(run, subject, way, size)) and (cell.frame_ms or ways(run))
-    ]
+    steps = [(way, find(run, subject, way, size)) for way, size in every if subject]
+    found = [(way, cell) for way, cell in steps if cell and (cell.frame_ms or ways(run))]
     marks, note = tables.modes(cell for _, cell in found)
 
     def speed_up(each: tuple[Way, MeasurementRow], time: str) -> Item:

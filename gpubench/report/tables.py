@@ -44,6 +44,10 @@ _READ = (
     "J: of the whole GPU, by NVML, with idle power; the interval is that of three loops and of the"
     " counter's lag. Counters: by Nsight Compute, beside the timing. Least: what must be moved."
 )
+_SHARES = (
+    "A re-sort is divided by the full sort of the same algorithm and form. Bold: less than its full"
+    " sort, and told apart from it."
+)
 _WORDS = 24  # letters; longer texts may wrap
 _UNITS = {"us/record": "µs per record"}  # display names, if different
 
@@ -124,11 +128,8 @@ def subjects(
 
     made = []
     for scan, by_subject in lines:
-        rows = [
-            Row(run.labels[subject], list(map(item, line)))
-            for subject, line in by_subject.items()
-            if any(cell and cell.status != "skipped" for cell in line)
-        ]
+        able = (s for s, of in by_subject.items() if any(c and c.status != "skipped" for c in of))
+        rows = [Row(run.labels[subject], list(map(item, by_subject[subject]))) for subject in able]
         axis = AXES[scan.axis]
         title = about + (f"{scan.title}: " if scan.title else "")
         columns = ["Algorithm", *map(axis.write, scan.columns)]
@@ -169,18 +170,10 @@ def resorts(run: StudyRun) -> Table:
     def item(share: Ratio | None) -> Item:
         return Item(formats.percent(share.value), strong=share.high < 1) if share else NOTHING
 
-    return Table(
-        "Re-sort as a share of its own full sort",
-        ["Input", *(run.labels[subject] for subject in resorted)],
-        [
-            Row(describe(at, names), [item(own.get(s)) for s in resorted])
-            for at, own in shares.items()
-        ],
-        [
-            "A re-sort is divided by the full sort of the same algorithm and form."
-            " Bold: less than its full sort, and told apart from it."
-        ],
-    )
+    columns = ["Input", *(run.labels[subject] for subject in resorted)]
+    lines = ((at, [item(own.get(s)) for s in resorted]) for at, own in shares.items())
+    rows = [Row(describe(at, names), items) for at, items in lines]
+    return Table("Re-sort as a share of its own full sort", columns, rows, [_SHARES])
 
 
 def break_evens(run: StudyRun) -> Table:

@@ -122,10 +122,8 @@ def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
 def draw(chart: Chart | BarChart) -> FigurePart:
     """Make the specification of a chart: the panel with most rows, and a switch to the others."""
     if isinstance(chart, BarChart):
-        told = [
-            (title, f"{chart.title}, {title}: {'; '.join(bar.label for bar in bars)}.")
-            for title, bars in chart.panels.items()
-        ]
+        labels = {title: "; ".join(bar.label for bar in own) for title, own in chart.panels.items()}
+        told = [(title, f"{chart.title}, {title}: {own}.") for title, own in labels.items()]
     else:
         told = [(panel.title, panel.description) for panel in chart.panels]
     with debug_mode(False):  # skips validation, which takes most of the time
@@ -158,7 +156,7 @@ def finished(
     """
     shown = Counter(row["p"] for row in next(iter(datasets.values())))
     first = max(range(len(titles)), key=lambda index: shown[index])
-    panel = alt.VariableParameter(name="panel", value=first).to_dict()
+    panel: dict[str, Any] = {"name": "panel", "value": first}
     if len(titles) > 1:
         options = list(range(len(titles)))
         choice = alt.binding_select(options=options, labels=list(titles), name="Shown")
@@ -230,9 +228,8 @@ def _lines(chart: Chart) -> dict[str, Any]:
     key = legend(names) if names != [chart.y.label] else None
 
     def look(channel: Any, found: Callable[[Curve], Any]) -> Any:
-        return (
-            channel("l:N").scale(domain=names, range=list(map(found, looks.values()))).legend(key)
-        )
+        found_in = list(map(found, looks.values()))
+        return channel("l:N").scale(domain=names, range=found_in).legend(key)
 
     x, y = _axis(chart, "x"), _axis(chart, "y")
     hues = look(alt.Color, lambda line: colour(line.colour))
@@ -257,10 +254,8 @@ def _lines(chart: Chart) -> dict[str, Any]:
         order=alt.OrderValue(0),
         opacity=faded(0.12),
     )
-    points = base.transform_filter("datum.m !== 0").mark_point(
-        clip=True, filled=True, size=38, strokeWidth=1.4
-    )
-    points = points.encode(
+    marked = base.transform_filter("datum.m !== 0")
+    points = marked.mark_point(clip=True, filled=True, size=38, strokeWidth=1.4).encode(
         stroke=look(alt.Stroke, lambda line: colour(line.colour)),
         shape=look(alt.Shape, marker),
         fillOpacity=alt.FillOpacityValue(1, condition={"test": "datum.h", "value": 0}),
