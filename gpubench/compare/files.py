@@ -11,13 +11,15 @@ from typing import Any, Literal, NamedTuple
 from gpubench.base.errors import UserError
 from gpubench.compare.verdict import CLOCK_MS, ComparedTimes
 from gpubench.evidence.pooling import Measurement, key_of, pool, started
-from gpubench.evidence.records import Failed, Ok, Record, Wrong, identity_of, is_waiting
+from gpubench.evidence.records import Ok, Record, identity_of, is_waiting
 from gpubench.evidence.results import Results
 from gpubench.studies.plan import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # relative tolerance between the sides' medians
 ROLES = ("base", "head")
 NOT_TOGETHER = "no process of base ran together with one of head"
+FAULTY = ("wrong", "failed")
+STATES = (*FAULTY, "ok", "skipped")  # one bad process is enough
 NAMED = 3  # maximum number of cells that a message names individually
 
 FaultKind = Literal["broken", "wrong", "mended"]
@@ -98,15 +100,15 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
         places = ours.get(key, {}), theirs.get(key, {})
         both = [[*side.values()] for side in places]
         name = name_of(next(process.record for side in both for process in side))
-        base_fault, head_fault = (_fault(side) for side in both)
-        whys = base_fault or _why_untimed(both[0]), head_fault or _why_untimed(both[1])
+        (base_status, base_why), (head_status, head_why) = map(_state, both)
         timed = _timed(*places, paired)
-        if head_fault or (base_fault and timed[1]):
-            faults.append(Fault(name, whys[0], head_fault))
+        if head_status in FAULTY or (base_status in FAULTY and timed[1]):
+            faults.append(Fault(name, base_why, head_why if head_status in FAULTY else None))
         elif all(timed):
             pairs[name] = timed
-        elif not all(_is_skipped(side) for side in both):
-            words = [f"{role}: {why}" for role, why in zip(ROLES, whys, strict=True) if why]
+        elif not {base_status, head_status} <= {"absent", "skipped"}:
+            whys = zip(ROLES, (base_why, head_why), strict=True)
+            words = [f"{role}: {why}" for role, why in whys if why]
             left_out.append(LeftOut(name, words[0] if words else NOT_TOGETHER))
     if not (pairs or (faults and ours.keys() & theirs.keys())):
         raise UserError(
@@ -165,21 +167,12 @@ def _timed(
     return list(ours.values()), list(theirs.values())
 
 
-def _fault(processes: Processes) -> str | None:
-    """Return the error in a cell's answers, if any; one bad process is enough."""
-    bad = [p.record for kind in (Wrong, Failed) for p in processes if isinstance(p.record, kind)]
-    return f"{bad[0].status}: {bad[0].reason}" if bad else None
-
-
-def _why_untimed(processes: Processes) -> str | None:
-    """Return why a side without a fault lacks times of a cell, or None if it has some."""
+def _state(processes: Processes) -> tuple[str, str | None]:
+    """Return the first status of a side's cell in STATES, and why it is not `ok`, in words."""
     if not processes:
-        return "not measured"
-    return f"skipped: {processes[0].record.reason}" if _is_skipped(processes) else None
-
-
-def _is_skipped(processes: Processes) -> bool:
-    return all(process.record.status == "skipped" for process in processes)
+        return "absent", "not measured"
+    found = min((p.record for p in processes), key=lambda record: STATES.index(record.status))
+    return found.status, None if found.status == "ok" else f"{found.status}: {found.reason}"
 
 
 def _cell(name: str, base: Processes, head: Processes, paired: bool) -> ComparedTimes:

@@ -202,20 +202,17 @@ class ProcessPairs(AbstractContextManager["ProcessPairs"]):
             are_cpus = [process.open(self.job.device) for process in processes]
             if not any(are_cpus):
                 self._spare = self._start()
-            rng, keys = np.random.default_rng(seed), None if only is None else sorted(only)
-            return _measure(processes, self.job, are_cpus[0], rng, keys)
+            keys = None if only is None else sorted(only)
+            return _measure(processes, self.job, are_cpus[0], seed, keys)
 
     def _start(self) -> list[Process]:
         return [Process(code) for code in self._codes]
 
 
 def _measure(
-    processes: Sequence[Process],
-    job: ComparedJob,
-    is_cpu: bool,
-    rng: np.random.Generator,
-    keys: list[str] | None,
+    processes: Sequence[Process], job: ComparedJob, is_cpu: bool, seed: int, keys: list[str] | None
 ) -> Pair:
+    rng = np.random.default_rng(seed)
     records: tuple[list[AnyRecord], list[AnyRecord]] = ([], [])
     variants: tuple[Variants, Variants] = ({}, {})
     selection = job.selected(is_cpu)

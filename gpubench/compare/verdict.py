@@ -194,11 +194,7 @@ def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
 
 
 def judge_cell(
-    cell: ComparedTimes,
-    threshold: float,
-    alpha: float,
-    spread: Known = None,
-    between_runs: Known = None,
+    cell: ComparedTimes, threshold: float, alpha: float, spread: Known, between_runs: Known
 ) -> Judgement:
     """Judge one cell by an interval that misses with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))

@@ -54,16 +54,13 @@ class StudyRun:
     @cached_property
     def older(self) -> str:
         """A sentence that names subjects timed with older code than this version's, or ""."""
-        old = [cell for cell in self.timed if cell.is_old]
-        if not old:
-            return ""
-        if len(old) == len(self.timed):
-            return "Timed by older code than this version has."
+        said, old = "Timed by older code than this version has", [c for c in self.timed if c.is_old]
+        if len(old) in (0, len(self.timed)):
+            return f"{said}." if old else ""
         names = dict.fromkeys(self.labels[cell.subject] for cell in old)
         others = {self.labels[cell.subject] for cell in self.timed} - {*names}
-        if 0 < len(others) < len(names):
-            return f"Timed by older code than this version has: all but {listing(sorted(others))}."
-        return f"Timed by older code than this version has: {listing(names)}."
+        is_shorter = 0 < len(others) < len(names)
+        return f"{said}: {f'all but {listing(sorted(others))}' if is_shorter else listing(names)}."
 
     @property
     def clock(self) -> str:

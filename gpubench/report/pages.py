@@ -85,20 +85,13 @@ class Table(NamedTuple):
         return room > _HALF or any(item.kind == "words" for item in first)
 
 
-class Photo(NamedTuple):
-    """A PNG picture and its description in words."""
-
-    png: bytes
-    alternative: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """A part of a page, which shows its fields in this order.
 
     slug: anchor, and the picture's file name. measured: environments of the measurements shown.
     machine: only one machine's sections show at a time. style: "half" (width) or "abreast"
-    (figures side by side). command: repeats the measurements.
+    (figures side by side). picture: a PNG; seen: what it shows. command: repeats the measurements.
     """
 
     title: str = ""
@@ -109,7 +102,8 @@ class Section:
     style: str = ""
     alert: str = ""
     verdict: str = ""
-    picture: Photo | None = None
+    picture: bytes = b""
+    seen: str = ""
     figures: Sequence[FigurePart] = ()
     notes: Sequence[str] = ()
     tables: Sequence[Table] = ()

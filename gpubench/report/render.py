@@ -52,8 +52,8 @@ def markdown(pages: Sequence[Page]) -> dict[str, str | bytes]:
             texts += _texts(section)
             for figure in section.figures[:1]:
                 files[f"figures/{figure.chart.slug}.svg"] = figure.svg
-            if section.picture is not None:
-                files[f"figures/{section.slug}.png"] = section.picture.png
+            if section.picture:
+                files[f"figures/{section.slug}.png"] = section.picture
     return files | {"report.md": "\n\n".join(filter(None, texts)) + "\n"}
 
 
@@ -61,8 +61,8 @@ def _texts(section: Section) -> Iterator[str]:
     yield f"{'#' * section.level} {escaped(section.title)}" if section.title else ""
     yield f"> **{section.alert}**" if section.alert else ""
     yield escaped(section.verdict)
-    if section.picture is not None:
-        yield f"![{escaped(section.picture.alternative)}](figures/{section.slug}.png)"
+    if section.picture:
+        yield f"![{escaped(section.seen)}](figures/{section.slug}.png)"
     for figure in section.figures[:1]:
         yield f"![{escaped(figure.description)}](figures/{figure.chart.slug}.svg)"
     yield from map(escaped, section.notes)

@@ -10,7 +10,7 @@ from gpubench.evidence.declared import legacy
 from gpubench.physics.observables import observed
 from gpubench.report import formats
 from gpubench.report.machines import when
-from gpubench.report.pages import Page, Photo, Section, Table, number
+from gpubench.report.pages import Page, Section, Table, number
 from gpubench.simulate.accounts import Account, counted_ms, load
 
 _PANEL = "panel.png"
@@ -36,8 +36,8 @@ def sections(accounts: Iterable[Path]) -> list[Section]:
 def _section(slug: str, path: Path) -> Section:
     told = load(path)
     panel = path.with_name(_PANEL)
-    png = panel.read_bytes() if panel.exists() else None
-    if png is not None and not png.startswith(b"\x89PNG\r\n\x1a\n"):
+    png = panel.read_bytes() if panel.exists() else b""
+    if panel.exists() and not png.startswith(b"\x89PNG\r\n\x1a\n"):
         raise UserError(f"{panel} is no picture as PNG")
     shown = f"Up to six moments of {told.workload} from time 0 to {told.time:g}: its particles,"
     shown += " x to the right, z upwards."
@@ -59,7 +59,8 @@ def _section(slug: str, path: Path) -> Section:
         sentences=more,
         tables=[seen],
         command=told.command,
-        picture=None if png is None else Photo(png, shown),
+        picture=png,
+        seen=shown,
     )
 
 

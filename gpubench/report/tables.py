@@ -84,10 +84,8 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     if not found:
         return {}, ""
     marks = {mode: _MARKS[mode] for mode in found[1:]}
-    note = f"Timing: {MEANINGS[found[0]]}"
-    for mode, mark in marks.items():
-        note += f"; {mark} {MEANINGS[mode]}, where that is all there is"
-    note += "."
+    more = (f"; {m} {MEANINGS[mode]}, where that is all there is" for mode, m in marks.items())
+    note = f"Timing: {MEANINGS[found[0]]}{''.join(more)}."
     if any(cell.is_short for cell in timed_cells):
         note += f" {SHORT_NOTE}"
     if 0 < sum(cell.is_old for cell in timed_cells) < len(timed_cells):

@@ -158,7 +158,7 @@ def test_more_cells_and_looks_never_narrow_an_interval(base, cells, looks):
     head = [1.1 * time for time in base[::-1]]
     one = cell(base, head)
     (alone,) = judge([one])
-    among = judge_cell(one, 0.03, risk(cells, 0.99, looks))
+    among = judge_cell(one, 0.03, risk(cells, 0.99, looks), None, None)
     assert among.ratio_low <= alone.ratio_low * (1 + 1e-12)
     assert among.ratio_high >= alone.ratio_high * (1 - 1e-12)
 
