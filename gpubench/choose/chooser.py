@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -256,14 +257,10 @@ def _command(asked: InputPoint) -> str:
 
 def _won(model: TimeModel, place: InputPoint, best: Variant) -> int:
     """Count inputs from the nearest outwards, until one on which the best was not fastest."""
-    count = 0
-    for other, _ in _by_distance(place, model.places):
-        times = {subject: of[other].ms for subject, of in model.right.items() if other in of}
-        if len(times) > 1:  # a single subject has no rival
-            if min(times, key=times.__getitem__) != best:
-                break
-            count += 1
-    return count
+    nearest = (other for other, _ in _by_distance(place, model.places))
+    times = ({s: of[other].ms for s, of in model.right.items() if other in of} for other in nearest)
+    firsts = (min(own, key=own.__getitem__) for own in times if len(own) > 1)  # one has no rival
+    return len(list(takewhile(best.__eq__, firsts)))
 
 
 def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> list[Near]:
@@ -302,10 +299,8 @@ def _changes(model: TimeModel, place: InputPoint, best: Variant) -> Iterator[Cha
     for name in CATEGORIES:
         for setting in model.settings:
             changed = setting._replace(**{name: getattr(place.setting, name)})
-            if setting == place.setting or changed != place.setting:
-                continue
             other = replace(place, setting=setting)
-            if _why_outside(model, other) is None:
+            if setting != place.setting == changed and _why_outside(model, other) is None:
                 first, margins, _ = model.ranked(other)
                 if first is not None and margins and first.subject != best:
                     is_known = all(margin.is_known for margin in margins)

@@ -11,14 +11,13 @@ from gpubench.evidence.results import Results
 
 
 class Test(NamedTuple):
-    """The time of a later run, compared with the measurement pooled from `runs` earlier runs.
+    """The time of a later run, compared with the measurement pooled from earlier runs.
 
     ratio: later over pooled time. is_inside: whether the later time is in the pooled interval.
     """
 
     record: Ok
     before: Measurement
-    runs: int
     ratio: float
     is_inside: bool
 
@@ -41,8 +40,8 @@ def coverage(results: Iterable[Results]) -> list[Test]:
             record, pooled = later.record, known.get(key_of(later.record))
             if pooled is None or pooled.version != later.version:
                 continue
-            times, of = pooled.record, len({each.run for each in pooled.timings})
+            times = pooled.record
             assert isinstance(record, Ok) and isinstance(times, Ok)
             is_inside = times.ci95_low_ms <= record.median_ms <= times.ci95_high_ms
-            tests.append(Test(record, pooled, of, record.median_ms / times.median_ms, is_inside))
+            tests.append(Test(record, pooled, record.median_ms / times.median_ms, is_inside))
     return tests

@@ -75,10 +75,8 @@ def kind_of(path: Path) -> str:
         content = content_of(path)
         try:
             peek: Any = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
-        except msgspec.ValidationError:
-            return ""
         except msgspec.DecodeError:
-            peek = json.loads(content)  # files of other tools may contain NaN
+            peek = json.loads(content)  # files of other tools may hold NaN, or no object
     except (OSError, ValueError, RecursionError):
         return "records"
     return next((kind for kind in KINDS if isinstance(peek, dict) and kind in peek), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -55,8 +55,6 @@ class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_
     later.
     """
 
-    status: ClassVar[Status]
-
     key: Annotated[str, Meta(max_length=100)]
     study: Name
     sweep: Name
@@ -99,6 +97,11 @@ class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_
     state_after: dict[Line, Value] | None
 
     @property
+    def status(self) -> Status:
+        """The name of its type, in files."""
+        return cast(Status, self.__struct_config__.tag)
+
+    @property
     def kind(self) -> str | None:
         """The kind of the input."""
         return None if self.input is None else self.input.kind
@@ -119,7 +122,6 @@ class Record(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_
 class Ok(Record, frozen=True, tag="ok"):
     """A right answer with its time."""
 
-    status = "ok"
     samples_ms: Annotated[list[Ms], Meta(min_length=1)]
     batch: Count
     median_ms: Ms
@@ -141,19 +143,13 @@ class Untimed(Record, frozen=True):
 class Wrong(Untimed, frozen=True, tag="wrong"):
     """A wrong answer."""
 
-    status = "wrong"
-
 
 class Failed(Untimed, frozen=True, tag="failed"):
     """No answer: an exception was raised, or the process died."""
 
-    status = "failed"
-
 
 class Skipped(Untimed, frozen=True, tag="skipped"):
     """Impossible on this device, in this run or on this machine."""
-
-    status = "skipped"
 
 
 AnyRecord: TypeAlias = Ok | Wrong | Failed | Skipped

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from gpubench.base.numbers import digits, percent
@@ -52,12 +53,8 @@ def machines_table(machines: Sequence[Machine]) -> Table:
             "Driver, memory": lambda machine: words(_of(machine.environment["device"])),
             "Host": lambda machine: words(_of(machine.environment["host"])),
             "Libraries": lambda machine: words(_versions(machine.environment["libraries"])),
-            "Copy, GB/s": lambda machine: _span(
-                each["copy_bandwidth_gb_s"] for each in machine.environments
-            ),
-            "Overhead, ms": lambda machine: _span(
-                overhead_ms(each).get("hot") for each in machine.environments
-            ),
+            "Copy, GB/s": lambda machine: _span(machine, itemgetter("copy_bandwidth_gb_s")),
+            "Overhead, ms": lambda machine: _span(machine, lambda e: overhead_ms(e).get("hot")),
         },
         _MACHINES_NOTES,
     )
@@ -72,8 +69,8 @@ def _versions(libraries: Mapping[str, str | None]) -> str:
     return formats.listing(known or [formats.DASH])
 
 
-def _span(values: Iterable[float | None]) -> Item:
-    known = [value for value in values if value is not None]
+def _span(machine: Machine, read: Callable[[Mapping[str, Any]], float | None]) -> Item:
+    known = [value for each in machine.environments if (value := read(each)) is not None]
     return Item(formats.span(known)) if known else NOTHING
 
 

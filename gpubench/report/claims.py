@@ -190,9 +190,7 @@ def speed_ups(judged: Sequence[Judged], slug: str) -> BarChart:
     return BarChart(f"{slug}-speed-ups", title, caption, "times as fast", panels, True)
 
 
-def sections(
-    machines: Sequence[Machine], stems: Mapping[str, str]
-) -> list[tuple[Machine, Section]]:
+def sections(machines: Sequence[Machine], stems: Mapping[str, str]) -> list[Section]:
     """Return the part of the page of each machine whose records test a claim."""
     known = studies()
     judged = [(machine.device.name, judge(machine, known)) for machine in machines]
@@ -203,13 +201,14 @@ def sections(
         if any(each.verdict.word != OWED for each in own):
             section = Section(
                 title=name,
+                measured=machine.environments,
                 level=2,
                 slug=slug,
                 verdict=summary(own),
                 figures=draw_all([speed_ups(own, slug)]),
                 tables=[table(own, stems, others=others)],
             )
-            found.append((machine, section))
+            found.append(section)
     return found
 
 

@@ -67,12 +67,11 @@ class Told(NamedTuple):
 def stems(machines: Sequence[Machine]) -> dict[str, str]:
     """Return the prefix of each study's file names, by the study's name."""
     found: dict[str, str] = {}
-    taken = set(_OTHER_PAGES)
     for name in dict.fromkeys(run.study.name for machine in machines for run in machine.studies):
         own = formats.slug(name) or "study"
         tried = itertools.chain([own], (f"{own}-{number}" for number in itertools.count(2)))
+        taken = {*_OTHER_PAGES, *found.values()}
         found[name] = next(stem for stem in tried if stem not in taken)
-        taken.add(found[name])
     return found
 
 
@@ -112,8 +111,7 @@ def build(
     for stem, own in told.items():
         study, shown = own[0].run.study, [section for each in own for section in each.sections]
         studies.append(Page(stem, study.title, f"{study.question} {study.note}".strip(), shown))
-    parts = claims.sections(machines, stems)
-    claimed = [replace(part, measured=m.environments) for m, part in parts]
+    claimed = claims.sections(machines, stems)
     made = [
         Page(claims.STEM, claims.TITLE, claims.LEAD, claimed),
         simulations.page(simulated),
@@ -215,8 +213,8 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     subjects, notes = tables.subjects(run)
     launched = tables.launched(run)
     every = f"Every algorithm ({tables.kind(run)})".replace(" ()", "")
-    first = [tables.resorts(run), tables.break_evens(run), *tables.outcomes(run)]
-    first += [steps.comparison(run), verdict.overtakings(run)]
+    first = [tables.break_evens(run), *tables.outcomes(run), steps.comparison(run)]
+    first.append(verdict.overtakings(run))
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [
         Section(figures=drawn[:1], tables=first),

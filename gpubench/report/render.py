@@ -25,7 +25,7 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     ).get_template("page.html.j2")
-    palettes = {"light": figures.LIGHT, "dark": figures.DARK}
+    palette = list(zip(figures.LIGHT, figures.DARK, strict=True))
     names = {"version": __version__, "generator": GENERATOR, "script": vega.SCRIPT}
 
     def fill(page: Page) -> str:
@@ -37,7 +37,7 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
             said.add((note, machine))
             return not known
 
-        return template.render(**names, palettes=palettes, page=page, fresh=fresh)
+        return template.render(**names, palette=palette, page=page, fresh=fresh)
 
     return {f"{page.stem}.html": fill(page) for page in pages} | {vega.SCRIPT: vega.script()}
 

@@ -12,7 +12,7 @@ from gpubench.evidence.pooling import STATUSES
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
+from gpubench.report.axes import AXES, between, counts, sizes
 from gpubench.report.cells import LONG, InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table, number, words
@@ -43,10 +43,6 @@ _BOUND = (
 _READ = (
     "J: of the whole GPU, by NVML, with idle power; the interval is that of three loops and of the"
     " counter's lag. Counters: by Nsight Compute, beside the timing. Least: what must be moved."
-)
-_SHARES = (
-    "A re-sort is divided by the full sort of the same algorithm and form. Bold: less than its full"
-    " sort, and told apart from it."
 )
 _WORDS = 24  # letters; longer texts may wrap
 _UNITS = {"us/record": "µs per record"}  # display names, if different
@@ -153,25 +149,6 @@ def _detail(cell: MeasurementRow, run: StudyRun) -> str:
         if name in cell.reported:
             return f"{formats.plain(cell.reported[name])} {heading.lower()}"
     return f"{100 * cell.bound:.0f} %" if cell.ok and cell.bound is not None else ""
-
-
-def resorts(run: StudyRun) -> Table:
-    """Return a table of re-sort times as fractions of the corresponding full sort."""
-    shares: dict[InputAxes, dict[Variant, Ratio]] = {}
-    for cell in (c for c in run.timed if c.replaces and not c.place.workload):
-        full = _full_sort(run, cell)
-        if full and full.ok and (share := cell.over(full)):
-            shares.setdefault(cell.place, {})[cell.subject] = share
-    resorted = [s for s in run.subjects if any(s in own for own in shares.values())]
-    names = varying(shares)
-
-    def item(share: Ratio | None) -> Item:
-        return Item(formats.percent(share.value), strong=share.high < 1) if share else NOTHING
-
-    columns = ["Input", *(run.labels[subject] for subject in resorted)]
-    lines = ((at, [item(own.get(s)) for s in resorted]) for at, own in shares.items())
-    rows = [Row(describe(at, names), items) for at, items in lines]
-    return Table("Re-sort as a share of its own full sort", columns, rows, [_SHARES])
 
 
 def break_evens(run: StudyRun) -> Table:

@@ -276,7 +276,7 @@ def test_every_link_leads_to_a_file_of_the_report_and_a_place_there(tmp_path: Pa
 def test_figures_follow_the_colours_of_the_page(gpu_folder: Path) -> None:
     html = (gpu_folder / f"{STUDY}.html").read_text(encoding="utf-8")
     assert "var(--line-0)" in html
-    assert "prefers-color-scheme: dark" in html
+    assert "--ink: light-dark(" in html
     for path in (gpu_folder / "figures").iterdir():
         root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
         assert root.tag.endswith("svg")
@@ -570,31 +570,6 @@ def test_table_of_moved_particles_stands_beside_its_print(tmp_path: Path) -> Non
         for algorithm, text, value in zip(published.algorithms, row[1:], printed, strict=True):
             time = resort_time(algorithm, moved)
             assert text == f"{formats.significant(time)} {formats.ratio(value / time)}"
-
-
-def test_resort_is_a_share_of_its_own_full_sort_on_the_same_input(tmp_path: Path) -> None:
-    page = write_page([results(resort_records())], tmp_path)
-    head, *rows = page.tables["Re-sort as a share of its own full sort"]
-    assert head == ["Input", "bucket-resort", "atomic-resort"]
-    by_input = {row[0]: row[1:] for row in rows}
-    assert len(by_input) == 2 * len(MOVED)
-    assert by_input["0 moved, destination random"] == ["10.0 %", "10.0 %"]
-    assert by_input["20,971 moved, destination random"] == ["14.2 %", "14.2 %"]
-    assert by_input["20,971 moved, destination next"] == ["7.10 %", "7.10 %"]
-
-
-def test_a_resort_is_bold_only_where_intervals_are_apart() -> None:
-    close = [
-        record("bucket-sort", "host-loop", study=TABLE_2, moved=m, destination="random", width=0.05)
-        for m in (0, 256)
-    ]
-    close += [
-        record("bucket-resort", "host-loop", study=TABLE_2, moved=m, destination="random",
-               width=0.05, median=median)
-        for m, median in ((0, 0.5), (256, 0.95))
-    ]  # fmt: skip
-    table = tables.resorts(run_of(close))
-    assert [row.items[0].strong for row in table.rows] == [True, False]
 
 
 def test_times_per_record_have_the_published_unit(tmp_path: Path) -> None:
