@@ -69,27 +69,21 @@ def evidence_lines(answer: Answer) -> list[str]:
 def as_json(answer: Answer) -> dict[str, Any]:
     """Convert an answer to the format of answer.schema.json."""
     first = [] if answer.best is None else [_candidate_as_json(answer.best, None)]
+    alike = ("machine", "verdict", "reason", "command", "risk", "won", "barred", "warnings")
     return {
         "schema": 1,
         "question": _plain(answer.question) | {"task": answer.question.its_task},
-        "machine": _plain(answer.machine),
         "files": [str(path) for path in answer.files],
-        "verdict": answer.verdict,
         "sentence": sentence(answer),
-        "reason": answer.reason,
-        "command": answer.command,
         "best": _plain(answer.best and answer.best.subject),
         "runner_up": _plain(answer.margins[0].other.subject if answer.margins else None),
-        "risk": _plain(answer.risk),
         "tied": _plain([margin.other.subject for margin in answer.tied]),
-        "won": answer.won,
         "unmeasured": None,
         "candidates": [*first, *(_candidate_as_json(each.other, each) for each in answer.margins)],
-        "barred": _plain(answer.barred),
         "nearest": [_near_as_json(near) for near in answer.nearest],
         "changes": _plain(answer.changes or []),
-        "warnings": list(answer.warnings),
         "validation": _plain(answer.validation),
+        **{name: _plain(getattr(answer, name)) for name in alike},
     }
 
 
@@ -121,12 +115,10 @@ def _candidate_as_json(estimate: TimeEstimate, margin: Margin | None) -> dict[st
 
 
 def _near_as_json(near: Near) -> dict[str, Any]:
-    known = near.known
-    return {axis: getattr(near.place, axis) for axis in AXES} | {
-        "octaves": near.octaves, "subject": _plain(near.subject),
-        "ms": known.median_ms, "low_ms": known.low_ms, "high_ms": known.high_ms,
-        "library": known.library, "file": known.file, "commit": known.commit,
-    }  # fmt: skip
+    known = ("low_ms", "high_ms", "library", "file", "commit")
+    told = {name: getattr(near.known, name) for name in known} | {"ms": near.known.median_ms}
+    place = {axis: getattr(near.place, axis) for axis in AXES}
+    return place | {"octaves": near.octaves, "subject": _plain(near.subject)} | told
 
 
 def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> dict[str, Any]:

@@ -35,6 +35,8 @@ def calibrate(
     Compares this code with itself many times and counts false alarms. Also adds artificial
     slow-downs, to find the smallest that is detected nine times in ten.
     """
+    from msgspec import to_builtins
+
     from gpubench.compare import calibrate as calibrating
     from gpubench.compare import commits
     from gpubench.evidence import calibration
@@ -49,7 +51,7 @@ def calibrate(
     with free_path(out, found.study, found.environment) as path:
         calibration.save(found, path)
     if as_json:
-        print_json(found.as_json()["calibration"]["verdicts"])
+        print_json(to_builtins(found.verdicts))
     else:
         _print_calibration(found)
     say(f"kept in {path}")

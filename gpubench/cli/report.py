@@ -29,8 +29,7 @@ def report(
     from gpubench.report.sources import sort_out
 
     require.folder("--out", out)
-    found = sort_out(results or default_results())
-    print(write(found.results, out, found.simulations, found.checks, found.calibrations))
+    print(write(sort_out(results or default_results()), out))
 
 
 def default_results() -> list[Path]:

@@ -181,10 +181,8 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Compared
     clock_ms = CLOCK_MS / min(record.batch or 1 for record in records)
     ours, theirs = ([*map(_samples_ms, side)] for side in (base, head))
     starts = ([started(process.results.environment) for process in side] for side in (base, head))
-    return ComparedTimes(
-        name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])),
-        paired or are_in_turns(*starts),
-    )  # fmt: skip
+    key, in_turns = cell_key(identity_of(records[0])), paired or are_in_turns(*starts)
+    return ComparedTimes(name, ours, theirs, paired, clock_ms, key, in_turns)
 
 
 def _samples_ms(process: Measurement) -> list[float]:

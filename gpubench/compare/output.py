@@ -106,17 +106,12 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
     """Return the comparison in the format of comparison.schema.json."""
     cells = len(comparison.judgements)
     alpha = risk(cells, comparison.confidence, comparison.looks) if cells else None
+    alike = ("verdict", "exit_code", "base", "head", "threshold", "confidence", "looks")
     return {
         "schema": 1,
-        "verdict": comparison.verdict,
-        "exit_code": comparison.exit_code,
         "headline": headline(comparison),
-        "base": comparison.base,
-        "head": comparison.head,
         "command": command,
-        "threshold": comparison.threshold,
-        "confidence": comparison.confidence,
-        "looks": comparison.looks,
+        **{name: getattr(comparison, name) for name in alike},
         "cell_confidence": None if alpha is None else 1 - alpha,
         "environment": dict(comparison.matched.environment),
         "forced": list(comparison.matched.differences),

@@ -61,13 +61,9 @@ class Comparison:
     @property
     def verdict(self) -> Literal["broken", "wrong", Verdict]:
         """The first of broken, slower, wrong, cannot tell, faster, same that holds for any cell."""
-        if self.faults("broken"):
-            return "broken"
-        if self.counts["slower"]:
-            return "slower"
-        if self.faults("wrong"):
-            return "wrong"
-        return next((verdict for verdict, count in self.counts.items() if count), "same")
+        kinds: tuple[Any, ...] = ("broken", "slower", "wrong")
+        held = {k: len(self.faults(k)) for k in kinds} | dict(self.counts)
+        return next((verdict for verdict, count in held.items() if count), "same")
 
     @property
     def exit_code(self) -> int:

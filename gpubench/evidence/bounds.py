@@ -218,7 +218,7 @@ def number_of(text: str) -> float | int:
     """Parse a JSON number, as an int if it is whole; ValueError if too large or small, or NaN."""
     number = float(text)
     if not math.isfinite(number) or 0 < abs(number) < 1e-300:
-        raise ValueError(f"the number {text[:24]} is beyond what a float64 can hold")
+        raise ValueError(f"the number {text[:24]} is beyond the finite numbers of a float64")
     return int(number) if number.is_integer() and abs(number) < 2**63 else number
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -103,10 +103,6 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
         begun = [datetime.fromisoformat(each) for each in self.started]
         return max(begun) - min(begun)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the file's document."""
-        return {"schema": 1, "calibration": json.loads(to_json(self))}
-
 
 class _CalibrationFile(Struct, forbid_unknown_fields=True):
     schema: Literal[1]
@@ -115,7 +111,8 @@ class _CalibrationFile(Struct, forbid_unknown_fields=True):
 
 def save(found: Calibration, path: Path) -> None:
     """Write a file, complete or not at all; raises UserError if writing fails."""
-    bounds.write(path, _CalibrationFile, found.as_json(), "not what a calibration holds")
+    document = {"schema": 1, "calibration": json.loads(to_json(found))}
+    bounds.write(path, _CalibrationFile, document, "not what a calibration holds")
 
 
 def load(path: Path) -> Calibration:

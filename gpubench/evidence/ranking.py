@@ -181,12 +181,9 @@ def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[R
         best = min(by_thing.values())
         for thing, ms in by_thing.items():
             costs.setdefault(thing, []).append(ms / best)
-    everywhere = [
-        Rule(thing, thing, None, np.array(own))
-        for thing, own in costs.items()
-        if len(own) == len(times)
-    ]
-    return sorted(everywhere, key=lambda rule: rule.price)
+    able = {thing: np.array(own) for thing, own in costs.items() if len(own) == len(times)}
+    rules = (Rule(thing, thing, None, own) for thing, own in able.items())
+    return sorted(rules, key=lambda rule: rule.price)
 
 
 def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:

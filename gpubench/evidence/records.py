@@ -154,11 +154,8 @@ class Skipped(Untimed, frozen=True, tag="skipped"):
 
 AnyRecord: TypeAlias = Ok | Wrong | Failed | Skipped
 # The fields of a record in the order in which files store them.
-HEADER = tuple(
-    each
-    for name in Record.__struct_fields__
-    for each in ((name, "status") if name == "mode" else (name,))
-)
+_BEFORE = Record.__struct_fields__.index("mode") + 1
+HEADER = (*Record.__struct_fields__[:_BEFORE], "status", *Record.__struct_fields__[_BEFORE:])
 _SHARED = frozenset({"parameters", "outcome"})  # JSON objects, which are never null
 # Together with the axes of the input, these fields identify the work.
 _BESIDE = (

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.evidence.calibration import Calibration
-from gpubench.evidence.physics_results import CheckResults
-from gpubench.evidence.results import Results
 from gpubench.report import document, folder, render, spreadsheets
 from gpubench.report.machines import machines
-from gpubench.report.pages import Section
+from gpubench.report.sources import Sources
 
 
-def write(
-    results: Sequence[Results],
-    out: Path,
-    simulations: Sequence[Section] = (),
-    checks: Sequence[CheckResults] = (),
-    calibrations: Sequence[Calibration] = (),
-) -> Path:
+def write(sources: Sources, out: Path) -> Path:
     """Write a report, and return the path of its front page.
 
     Pages load only `gpubench.js` and pictures from the same folder, which also gets `report.md`,
     its `figures/`, and CSV (see `spreadsheets.files`). Raises UserError as `folder.replace` does.
     """
     folder.require_own(out)
-    found = machines(results)
+    found = machines(sources.results)
     stems = document.stems(found)
-    pages = document.build(found, stems, simulations, checks, calibrations)
+    pages = document.build(found, stems, sources)
     files: dict[str, str | bytes] = {
         **spreadsheets.files(found, stems),
         **render.markdown(pages),

@@ -117,9 +117,13 @@ def judge(machine: Machine, of: Sequence[Study]) -> list[Judged]:
 
 
 def _tested(test: ClaimTest, study: Study, runs: Mapping[str, StudyRun]) -> Tested:
-    rows = [_row(cell, runs.get(cell.study or study.name)) for cell in test.cells]
+    rows = []
+    for cell in test.cells:
+        subject = Variant(cell.algorithm, cell.form, hashable(dict(cell.parameters)))
+        run = runs.get(cell.study or study.name)
+        rows.append(run.find(subject, **cell.axes) if run else None)
     for mode in MODES:  # the first in which all cells have the value asked for
-        timed = [row.modes[mode] for row in rows if row is not None and row.is_timed(mode)]
+        timed = [row.modes[mode] for row in rows if row and row.ok and row.is_timed(mode)]
         pairs = zip(test.cells, timed, strict=True) if len(timed) == len(rows) else ()
         values = [found for cell, row in pairs if (found := _value(cell, row)) is not None]
         if len(values) == len(rows) and (test.over is None or values[1].median):
@@ -128,12 +132,6 @@ def _tested(test: ClaimTest, study: Study, runs: Mapping[str, StudyRun]) -> Test
             ratio = values[0].over(values[1]) if test.over else Ratio(*values[0])
             return Tested(test, ratio, how + old)
     return Tested(test)
-
-
-def _row(cell: ClaimedValue, run: StudyRun | None) -> MeasurementRow | None:
-    subject = Variant(cell.algorithm, cell.form, hashable(dict(cell.parameters)))
-    found = run.find(subject, **cell.axes) if run else None
-    return found if found is not None and found.ok else None
 
 
 def _value(cell: ClaimedValue, row: MeasurementRow) -> Timed | None:
@@ -153,6 +151,12 @@ def _value(cell: ClaimedValue, row: MeasurementRow) -> Timed | None:
     return Timed(*(each / per for each in found)) if found and per else None
 
 
+def elsewhere(index: int, others: Sequence[Device]) -> tuple[str, Judged] | None:
+    """Return the first device with a verdict on a claim, by its index, and that claim there."""
+    there = ((name, judged[index]) for name, judged in others)
+    return next((each for each in there if each[1].verdict.word != OWED), None)
+
+
 def table(
     judged: Sequence[Judged],
     stems: Mapping[str, str],
@@ -163,9 +167,8 @@ def table(
     rows, owed = [], [each.verdict.word == OWED for each in judged]
     for index, each in sorted(enumerate(judged), key=lambda pair: owed[pair[0]]):  # else by paper
         own, today = ("\n".join(map(str, each.of(which))) for which in (False, True))
-        verdicts = ((name, judged_there[index].verdict) for name, judged_there in others)
-        known = (f"on {name}: {found}" for name, found in verdicts if found.word != OWED)
-        there = next(known, "") if owed[index] else ""
+        found = elsewhere(index, others) if owed[index] else None
+        there = f"on {found[0]}: {found[1].verdict}" if found else ""
         items = [words(each.claim.says), words(each.claim.published), words(own)]
         items += [words(today or formats.DASH)]
         items += [Item(str(each.verdict), "words", there, strong=True)]

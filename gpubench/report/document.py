@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
-from gpubench.evidence.physics_results import CheckResults
 from gpubench.evidence.pooling import device_of
 from gpubench.report import (
     background,
@@ -30,6 +28,7 @@ from gpubench.report.cells import grouped
 from gpubench.report.machines import Machine, StudyRun, when
 from gpubench.report.pages import NOTHING, Page, Row, Section, Table, number, words
 from gpubench.report.rankings import Searches
+from gpubench.report.sources import Sources
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
@@ -75,13 +74,7 @@ def stems(machines: Sequence[Machine]) -> dict[str, str]:
     return found
 
 
-def build(
-    machines: Sequence[Machine],
-    stems: Mapping[str, str],
-    simulated: Sequence[Section],
-    checked: Sequence[CheckResults],
-    calibrated: Sequence[Calibration] = (),
-) -> list[Page]:
+def build(machines: Sequence[Machine], stems: Mapping[str, str], sources: Sources) -> list[Page]:
     """Return all pages, the front page first; stems: as returned by `stems`."""
     front: list[Section] = []
     slugs: list[str] = []
@@ -114,9 +107,9 @@ def build(
     claimed = claims.sections(machines, stems)
     made = [
         Page(claims.STEM, claims.TITLE, claims.LEAD, claimed),
-        simulations.page(simulated),
-        checks.page(checked),
-        background.calibration_page(calibrated),
+        simulations.page(sources.simulations),
+        checks.page(sources.checks),
+        background.calibration_page(sources.calibrations),
         background.coverage_page(machines),
     ]
     others = [page for page in made if page.sections]

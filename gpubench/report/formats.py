@@ -33,10 +33,8 @@ def plain(value: object) -> str:
         return DASH
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{int(value):,}" if value.is_integer() else f"{value:g}"
+    if isinstance(value, int | float):
+        return f"{int(value):,}" if float(value).is_integer() else f"{value:g}"
     return str(value)
 
 

@@ -19,7 +19,7 @@ from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
-from gpubench.report.rankings import Searches, tied
+from gpubench.report.rankings import Searches
 from gpubench.report.vega import FigurePart
 from gpubench.report.verdict import Race
 
@@ -117,7 +117,7 @@ def _told(race: Race) -> Tile:
         return told | {"open": _ALONE}
     told["t"] = formats.ratio(race[1].standing.ratio.value)
     told["next"] = f"{race[1].subject.algorithm} {told['t']}, {race[1].how}"
-    if others := tied(race):
+    if others := [cell.subject.algorithm for cell in race[1:] if cell.device_is_first]:
         told["open"] = f"may be as fast: {formats.listing(others)}"
     return told
 

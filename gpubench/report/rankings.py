@@ -26,11 +26,6 @@ def question(cell: MeasurementRow) -> str:
     return ": ".join(filter(None, (cell.task, answer, own))) if cell.task else ""
 
 
-def tied(race: Race) -> list[str]:
-    """Return the algorithms that may be as fast as the winner."""
-    return [cell.subject.algorithm for cell in race[1:] if cell.device_is_first]
-
-
 class Contest(NamedTuple):
     """Our best algorithm and the best other in a race; ratio: the other's time over ours."""
 

@@ -86,9 +86,9 @@ def _smallest(searches: Searches) -> str:
     """Say where our best leads the fastest library's best method by least, or is behind most."""
     if not (found := searches.comparisons(searches.rivals)):
         return ""
-    least = _least(found)
+    least = min(found, key=lambda each: each.ratio.value)
     against = f"{least.rival.subject.label}, {least.rival.how}"
-    return f"The {_said(least, found)} is over {against}: the best method of the fastest library."
+    return f"The {_said(found)} is over {against}: the best method of the fastest library."
 
 
 def leads(searches: Searches) -> list[Table]:
@@ -176,16 +176,13 @@ def _compared(searches: Searches, names: Collection[str], one: str, best: str) -
         tasks = formats.listing(dict.fromkeys(question(each.ours) for each in unclear))
         said += f", inconclusive in {len(unclear)} ({tasks})"
     if not lost:
-        said += f"; {_said(_least(compared), compared)}"
+        said += f"; {_said(compared)}"
     yield f"{said}."
 
 
-def _least(compared: Sequence[Contest]) -> Contest:
-    return min(compared, key=lambda each: each.ratio.value)
-
-
-def _said(least: Contest, compared: Sequence[Contest]) -> str:
+def _said(compared: Sequence[Contest]) -> str:
     """Write the smallest lead, and where it is."""
+    least = min(compared, key=lambda each: each.ratio.value)
     at = describe(least.ours.place, varying(each.ours.place for each in compared))
     parts = question(least.ours), at, "inconclusive" if least.ratio.is_open else ""
     where = ", ".join(filter(None, parts))
@@ -207,10 +204,8 @@ def libraries_chart(searches: Searches, slug: str) -> Chart:
                     point = Point(cell.place.count, ratio.value, ratio.low, ratio.high, cell.told)
                     is_marked = searches.run.has_graphs and cell.mode != "graph"
                     found.setdefault((algorithm, ", launched" * is_marked), []).append(point)
-        lines = [
-            Curve(f"{algorithm}{mark}", points, searches.algorithms.index(algorithm))
-            for (algorithm, mark), points in found.items()
-        ]
+        index = searches.algorithms.index
+        lines = [Curve(f"{name}{mark}", at, index(name)) for (name, mark), at in found.items()]
         panels.append(panel(f"{name}, {title}", lines, what, "times"))
     return Chart(
         f"{slug}-libraries",

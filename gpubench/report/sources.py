@@ -17,10 +17,10 @@ from gpubench.report.pages import Section
 class Sources(NamedTuple):
     """Results of studies, simulations, checks of workloads, and calibrations."""
 
-    results: Sequence[Results]
-    simulations: Sequence[Section]
-    checks: Sequence[physics_results.CheckResults]
-    calibrations: Sequence[calibration.Calibration]
+    results: Sequence[Results] = ()
+    simulations: Sequence[Section] = ()
+    checks: Sequence[physics_results.CheckResults] = ()
+    calibrations: Sequence[calibration.Calibration] = ()
 
 
 def sort_out(paths: Sequence[Path]) -> Sources:

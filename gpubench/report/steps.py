@@ -40,11 +40,6 @@ class Way(NamedTuple):
 ALONE = Way(1, None)
 
 
-def ratio(one: float | None, several: float | None) -> float | None:
-    """Return the speed-up: time on one rank over time on several; None if either is missing."""
-    return one / several if one and several else None
-
-
 @lru_cache(maxsize=64)
 def ways(run: StudyRun) -> tuple[Way, ...]:
     """Return the rank counts and decompositions that were timed, except for one rank."""
@@ -103,7 +98,8 @@ def comparison(run: StudyRun) -> Table:
         way, cell = each
         one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
         alike = one.modes.get(cell.mode) if one else None  # compare only equal modes
-        return number(ratio(getattr(alike, time, None), getattr(cell, time)))
+        one_ms, several_ms = getattr(alike, time, None), getattr(cell, time)
+        return number(one_ms / several_ms if one_ms and several_ms else None)
 
     several = len({place.workload for place in run.by_place}) > 1
     named = (run.kind["workload"] if several else "", run.labels[subject] if subject else "")
@@ -115,7 +111,7 @@ def comparison(run: StudyRun) -> Table:
             "Ranks": lambda each: words(each[0].label),
             "Step, ms": lambda each: tables.timed(each[1], marks),
             "Frame, ms": lambda each: number(each[1].frame_ms),
-            "Frames/s": lambda each: number(ratio(1e3, each[1].frame_ms)),
+            "Frames/s": lambda each: number((ms := each[1].frame_ms) and 1e3 / ms),
             "Speed-up": lambda each: speed_up(each, "median_ms"),
             "Of frames": lambda each: speed_up(each, "frame_ms"),
             "Communication": lambda each: number(each[1].communication, formats.percent),

@@ -241,13 +241,10 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     rates = run.study.rates or {name: AXES[name].heading for name in counts()}
     for name, heading in rates.items():
         shown[f"{heading} per second, 10⁹"] = [_per_second(cell, name) for cell in cells]
-    for name, heading in named.items():
-        shown[heading] = [_reported(cell.reported.get(name)) for cell in cells]
+    shown |= {head: [_reported(c.reported.get(n)) for c in cells] for n, head in named.items()}
     shown |= {heading: [_reported(c.hardware.get(heading)) for c in cells] for heading in read}
     shown = {head: own for head, own in shown.items() if {*own} - {NOTHING}}
-    names = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
-    if len(values) == 1:
-        names = [run.labels[cell.subject] for cell in cells]
+    names = [run.labels[c.subject] + f", {axis.say(v)}" * (len(values) > 1) for v, c in at]
     columns, rows = names, [Row(*row) for row in shown.items()]
     if len(names) > len(shown):
         turned = zip(*shown.values(), strict=True)

@@ -14,6 +14,7 @@ from gpubench import report
 from gpubench.evidence.records import make_record, record_of
 from gpubench.evidence.results import Results
 from gpubench.report.machines import StudyRun, machines
+from gpubench.report.sources import Sources
 
 STUDY = "rozen2008-table1"
 
@@ -224,7 +225,7 @@ class Page(HTMLParser):
 
 
 def write_page(shown: list[Results], out: Path) -> Page:
-    report.write(shown, out)
+    report.write(Sources(shown), out)
     return read_pages(out)
 
 

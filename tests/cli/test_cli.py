@@ -378,8 +378,8 @@ def test_stopping_says_where_the_results_are(gpubench_command, monkeypatch, devi
 def test_report_takes_the_results_of_run(gpubench_command, monkeypatch):
     given = []
 
-    def write(found, out, *of_other_kinds):
-        given.append([len(result.records) for result in found])
+    def write(found, out):
+        given.append([len(result.records) for result in found.results])
         return out / "index.html"
 
     monkeypatch.setattr(gpubench.report, "write", write)
@@ -397,7 +397,7 @@ def test_report_falls_back_on_the_results_of_the_checkout(gpubench_command, monk
     other.parent.mkdir()
     other.write_text("{}")
     monkeypatch.setattr(paths, "repository", lambda: tmp_path / "checkout")
-    monkeypatch.setattr(gpubench.report, "write", lambda found, out, *_: out / str(len(found)))
+    monkeypatch.setattr(gpubench.report, "write", lambda found, out: out / str(len(found.results)))
     assert gpubench_command("report")[1] == "reports/local/1\n"
 
 

@@ -53,8 +53,7 @@ def without_paths(sources: Sources) -> list[object]:
 
 def pages(folder: Path, sources: Sources) -> dict[str, bytes]:
     """Return pages and tables of a report, these decompressed and with the names of plain files."""
-    parts = (sources.simulations, sources.checks, sources.calibrations)
-    report.write(sources.results, folder, *parts)
+    report.write(sources, folder)
     found = {}
     for path in folder.glob("*.*"):  # figures number their parts by process
         content = path.read_bytes()

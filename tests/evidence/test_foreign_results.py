@@ -25,7 +25,7 @@ from gpubench.compare import output, procedure
 from gpubench.evidence import results
 from gpubench.evidence.bounds import content_of
 from gpubench.evidence.physics_results import CheckRun, Finding, Reference
-from gpubench.evidence.records import as_json
+from gpubench.evidence.records import as_json, to_json
 from gpubench.report.sources import sort_out
 
 SEED = 16
@@ -69,10 +69,11 @@ def measured() -> dict[str, Any]:
 def documents() -> dict[str, dict[str, Any]]:
     """Return a file of each kind."""
     pairs = {"one": calibrations.pairs(12), "two": calibrations.pairs(12, noise=0.1)}
+    calibrated = json.loads(to_json(calibrations.calibration(pairs)))
     return {
         "measured.json": measured(),
         "checks.json": checked(CHECK).as_json(),
-        "calibration.json": calibrations.calibration(pairs).as_json(),
+        "calibration.json": {"schema": 1, "calibration": calibrated},
         "simulation.json": account(),
     }
 
@@ -96,9 +97,7 @@ def put(document: Any, way: tuple[Any, ...], value: Any) -> None:
 def use(file: Path, out: Path) -> None:
     """Do all that can be done with a file, but for what it is refused for."""
     sources = sort_out([file])
-    report.write(
-        sources.results, out, sources.simulations, sources.checks, sources.calibrations
-    )  # fmt: skip
+    report.write(sources, out)
     pages = b"".join(path.read_bytes() for path in out.rglob("*.*ml"))
     assert b"<script>" not in pages
     if not sources.results:
@@ -226,5 +225,5 @@ def test_what_is_reported_as_no_number_is_shown_as_it_is(tmp_path: Path, name: s
     file = tmp_path / "measured.json"
     file.write_text(json.dumps(document))
     sources = sort_out([file])
-    report.write(sources.results, tmp_path / "out", [], [], [])
+    report.write(sources, tmp_path / "out")
     assert (tmp_path / "out/index.html").exists()

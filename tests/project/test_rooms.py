@@ -266,7 +266,7 @@ sys.meta_path.insert(0, Refuse())
 from gpubench import report
 from gpubench.report.sources import sort_out
 out, *given = map(Path, sys.argv[1:])
-report.write(sort_out(given).results, out)
+report.write(sort_out(given), out)
 """
 
 
@@ -325,8 +325,8 @@ ALLOWED = {
     "evidence/records.py": "destination distribution kept moved nulls order particles per_cell"
     " periodic ranks record_bytes records",
     "report/cells.py": "moved periodic ranks workload",
-    "report/maps.py": "contrast distribution order particles per_cell radii",
-    "report/rankings.py": "moved radii",
+    "report/maps.py": "contrast distribution moved order particles per_cell radii",
+    "report/rankings.py": "radii",
     "report/scans.py": "decomposition moved ranks time_step workload",
     "report/search_pages.py": "contrast moved particles per_cell radii skin time_step",
     "report/spreadsheets.py": "periodic",

@@ -38,6 +38,7 @@ from gpubench.report import figures, formats, study_charts, tables, vega, verdic
 from gpubench.report import published as published_tables
 from gpubench.report.folder import MANIFEST
 from gpubench.report.machines import machines, when
+from gpubench.report.sources import Sources
 from gpubench.studies.study import load_study
 
 BY = ": ms by particles"
@@ -46,7 +47,7 @@ BY = ": ms by particles"
 @pytest.fixture(scope="module")
 def gpu_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("gpu")
-    report.write([results(full_records())], out)
+    report.write(Sources([results(full_records())]), out)
     return out
 
 
@@ -258,7 +259,9 @@ def test_page_structure(name: str, gpu_folder: Path) -> None:
 
 
 def test_every_link_leads_to_a_file_of_the_report_and_a_place_there(tmp_path: Path) -> None:
-    report.write([results(full_records()), cpu_results(), results(resort_records())], tmp_path)
+    report.write(
+        Sources([results(full_records()), cpu_results(), results(resort_records())]), tmp_path
+    )
     pages = {path.name: Page(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.html")}
     assert len(pages) == 1 + 2 + 1  # the front page, studies, claims
     led_to = set()
@@ -322,7 +325,7 @@ def test_csv_of_records_leaves_out_what_was_replaced_and_what_is_empty(tmp_path:
     older = results([record(median=1.0), other, done], "older.json")
     newer = results([again, waiting], "newer.json", started="2001-01-01T00:00:00+00:00")
     elsewhere = results([record(median=4.0)], "elsewhere.json", machine="another")
-    report.write([newer, elsewhere, older], tmp_path)
+    report.write(Sources([newer, elsewhere, older]), tmp_path)
     read = pd.read_csv(tmp_path / f"{STUDY}-records.csv.gz")
     kept = sorted(zip(read["machine"], read["file"], read["median_ms"], strict=True))
     assert kept == [
@@ -441,7 +444,7 @@ def test_a_study_has_the_days_of_what_it_shows(tmp_path: Path) -> None:
         "another-study": "on 2001-01-01, commit fedcba9",
     }
     assert list(days) == sorted(days)
-    report.write([newer, older], tmp_path)
+    report.write(Sources([newer, older]), tmp_path)
     page = (tmp_path / f"{STUDY}.html").read_text(encoding="utf-8")
     assert "through CUDA on 2000-01-02, commit 0123456" in page
 
@@ -481,8 +484,8 @@ def test_a_machine_is_shown_with_units(gpu_page: Page) -> None:
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
-    first = report.write([cpu_results()], tmp_path / "a").read_bytes()
-    second = report.write([cpu_results()], tmp_path / "b").read_bytes()
+    first = report.write(Sources([cpu_results()]), tmp_path / "a").read_bytes()
+    second = report.write(Sources([cpu_results()]), tmp_path / "b").read_bytes()
     assert first == second
 
 

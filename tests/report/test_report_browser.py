@@ -22,7 +22,7 @@ from report_pages import STUDY, cpu_results, full_records, record, results
 from simulation_pages import account
 
 from gpubench import report
-from gpubench.report.sources import sort_out
+from gpubench.report.sources import Sources, sort_out
 
 DRAWN = "--virtual-time-budget=10000"  # until all charts are drawn
 DARK = "--blink-settings=preferredColorScheme=0"
@@ -56,7 +56,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checks = [found(a_check(PRESSURE, figures=[GROWTH]))]
     name = "a-study/cells: counting-sort reorder, particles=1048576, per_cell=4, uniform, hot"
     calibrated = [calibrations.calibration({name: calibrations.pairs(14, 0.02)})]
-    report.write(measured, out, sort_out(simulated).simulations, checks, calibrated)
+    report.write(Sources(measured, sort_out(simulated).simulations, checks, calibrated), out)
     return out
 
 
@@ -64,7 +64,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def maps_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a report that answers, with maps of several kinds of input."""
     out = tmp_path_factory.mktemp("maps")
-    report.write([results([*grid(), *spread(16)])], out)
+    report.write(Sources([results([*grid(), *spread(16)])]), out)
     return out
 
 

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from gpubench import report
 from gpubench.evidence import calibration
+from gpubench.evidence.records import to_json
 from gpubench.report.background import calibration_page as page_of
-from gpubench.report.sources import sort_out
+from gpubench.report.sources import Sources, sort_out
 
 NAMES = (
     "a-study/cells: counting-sort order, particles=4096, hot",
@@ -37,11 +38,9 @@ def written(tmp_path):
         for index, each in enumerate(found):
             calibration.save(each, tmp_path / "in" / f"{index}.json")
         sources = sort_out([tmp_path / "in"])
-        assert [each.as_json() for each in sources.calibrations] == [f.as_json() for f in found]
+        assert list(map(to_json, sources.calibrations)) == list(map(to_json, found))
         out = tmp_path / "out"
-        report.write(
-            sources.results, out, sources.simulations, sources.checks, sources.calibrations
-        )
+        report.write(sources, out)
         return (out / "calibration.html").read_text(), (out / "report.md").read_text()
 
     return write
@@ -97,5 +96,5 @@ def test_calibrations_are_found_among_other_results(small, tmp_path):
 
 
 def test_no_calibration_is_no_page(tmp_path):
-    report.write([], tmp_path)
+    report.write(Sources([]), tmp_path)
     assert not (tmp_path / "calibration.html").exists()

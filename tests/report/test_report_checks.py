@@ -30,7 +30,7 @@ def written(tmp_path):
             save(each, tmp_path / "in" / f"{index}.json")
         sources = sort_out([tmp_path / "in"])
         out = tmp_path / "out"
-        report.write(sources.results, out, sources.simulations, sources.checks)
+        report.write(sources, out)
         return (out / "checks.html").read_text(), (out / "report.md").read_text()
 
     return write

@@ -14,6 +14,7 @@ from gpubench import registry, report
 from gpubench.evidence.crossover import Ratio
 from gpubench.report import claims, formats, tables
 from gpubench.report.machines import machines
+from gpubench.report.sources import Sources
 from gpubench.studies.claims import (
     FALSE,
     INCONCLUSIVE,
@@ -183,7 +184,7 @@ def test_a_quotient_of_published_numbers_is_one_of_its_table():
 
 def page_of(records: list[dict[str, Any]], out: Path) -> tuple[Page, Page]:
     """Return the page of claims, and the page of a study with some."""
-    report.write([results(records)], out)
+    report.write(Sources([results(records)]), out)
     return tuple(Page((out / f"{n}.html").read_text("utf-8")) for n in ("claims", STUDY))
 
 
@@ -238,12 +239,8 @@ def test_elsewhere_is_the_first_device_with_a_verdict():
         [record()], [a_sort(2.0), record()], [a_sort(0.5), record()]
     ))  # fmt: skip
     others = [("one", [owed]), ("other", [true]), ("other", [false])]
-    [row] = claims.table([owed], {}, others=others).rows
-    assert row.items[-1].detail == f"on other: {true.verdict}"
-    [row] = claims.table([owed], {}, others=others[:1]).rows
-    assert row.items[-1].detail == ""
-    [row] = claims.table([false], {}, others=others).rows
-    assert row.items[-1].detail == ""
+    assert claims.elsewhere(0, others) == ("other", true)
+    assert claims.elsewhere(0, others[:1]) is None
 
 
 def test_a_figure_sets_published_speed_ups_beside_todays():

@@ -13,6 +13,7 @@ from gpubench import report
 from gpubench.base.errors import UserError
 from gpubench.base.writing import Lock
 from gpubench.report.folder import MANIFEST, _own, replace
+from gpubench.report.sources import Sources
 
 SHIPPED = Path(__file__).parents[2] / "reports"
 INDEX = '<meta name="generator" content="gpubench 0.1.0">'
@@ -64,7 +65,7 @@ def test_a_front_page_of_somebody_else_is_refused_before_anything_is_drawn(
     (tmp_path / "index.html").write_text("mine", encoding="utf-8")
     monkeypatch.setattr(report.document, "build", None)
     with pytest.raises(UserError, match=r"index\.html is not a report's"):
-        report.write([results([record()])], tmp_path)
+        report.write(Sources([results([record()])]), tmp_path)
 
 
 def test_a_manifest_leads_to_nothing_outside_the_folder(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from report_pages import record, results
 
 from gpubench.report import document, search_pages, spreadsheets
 from gpubench.report.machines import machines
+from gpubench.report.sources import Sources
 
 Records = list[dict[str, Any]]
 TWO = ("counting-sort", "radix-grid")
@@ -67,7 +68,7 @@ def lines_run(make: Callable[[int], Records], count: int) -> int:
     sys.settrace(on_call)
     try:
         spreadsheets.files(found, stems)
-        document.build(found, stems, [], [])
+        document.build(found, stems, Sources())
     finally:
         sys.settrace(before)
     return lines

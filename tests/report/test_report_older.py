@@ -16,6 +16,7 @@ from gpubench.core.version import version_of
 from gpubench.evidence.coverage import coverage
 from gpubench.report import tables
 from gpubench.report.machines import machines
+from gpubench.report.sources import Sources
 
 NAMES = ("atomic-list", "counting-sort", "bucket-sort")
 TODAY = {name: version_of(name, None, "cuda") for name in NAMES}
@@ -117,7 +118,7 @@ def test_the_machine_with_the_most_times_of_this_code_is_first_on_every_page(
     calibrated = [
         made.calibration({name: made.pairs(14)}, environment=each.environment) for each in checked
     ]
-    report.write(measured, tmp_path, [], checked, calibrated)
+    report.write(Sources(measured, [], checked, calibrated), tmp_path)
     order = ["most", "later", "earlier", "fewest", "cpu"]
     more = {"index": [], STUDY: [], "checks": ["elsewhere"], "calibration": ["elsewhere"]}
     for page, others in more.items():
@@ -128,10 +129,10 @@ def test_the_machine_with_the_most_times_of_this_code_is_first_on_every_page(
 
 def test_coverage_has_a_page_where_two_runs_timed_the_same(tmp_path: Path) -> None:
     one = [timed(name, "1.v", particles=2**20 + n) for name in NAMES[:2] for n in range(3)]
-    report.write([results(one)], tmp_path)
+    report.write(Sources([results(one)]), tmp_path)
     assert not (tmp_path / "coverage.html").exists()
     days = [results(one, started=f"2001-01-0{day}T00:00:00+00:00") for day in (1, 2, 3)]
-    report.write(days, tmp_path)
+    report.write(Sources(days), tmp_path)
     page = (tmp_path / "coverage.html").read_text(encoding="utf-8")
     assert (
         "spread between runs known: 6 of 6 times" in page

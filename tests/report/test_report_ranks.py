@@ -27,6 +27,7 @@ from gpubench.evidence.results import Results
 from gpubench.report import document, formats, published, steps, study_charts, verdict
 from gpubench.report.cells import phases_of
 from gpubench.report.machines import machines
+from gpubench.report.sources import Sources
 
 
 def scaling_records() -> list[dict[str, Any]]:
@@ -42,7 +43,7 @@ def scaling_records() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("ranks")
-    report.write([results([*every_record(), *scaling_records()], "ranks.json")], out)
+    report.write(Sources([results([*every_record(), *scaling_records()], "ranks.json")]), out)
     return out
 
 
@@ -289,7 +290,7 @@ def crossing_records(decomposition: str = "slab") -> list[dict[str, Any]]:
 def test_several_gpus_pay_above_the_size_at_which_both_times_are_equal(tmp_path):
     [said] = steps.pays(run_of(crossing_records()))
     assert said.startswith("2 ranks, slab: pay above about 262,000 particles (95 %: 25")
-    report.write([results(crossing_records())], tmp_path)
+    report.write(Sources([results(crossing_records())]), tmp_path)
     rows = read_pages(tmp_path).tables[document._GROUPS[0]]
     assert ["Several GPUs", said, formats.DASH] in rows
     assert f"{said}." in read_pages(tmp_path).text
@@ -298,7 +299,7 @@ def test_several_gpus_pay_above_the_size_at_which_both_times_are_equal(tmp_path)
 @pytest.mark.parametrize("sizes", [{2**16}, {2**20}])
 def test_where_records_do_not_show_it_nothing_is_said_of_several_gpus(sizes, tmp_path):
     records = [each for each in crossing_records() if each.input.particles in sizes]
-    report.write([results(records)], tmp_path)
+    report.write(Sources([results(records)]), tmp_path)
     assert steps.pays(run_of(records)) == []
     assert "Several GPUs" not in (tmp_path / "index.html").read_text("utf-8")
 

@@ -17,7 +17,8 @@ from report_pages import Page, results
 
 from gpubench import report
 from gpubench.report import formats, search_pages, tables, verdict
-from gpubench.report.rankings import Searches, tied
+from gpubench.report.rankings import Searches
+from gpubench.report.sources import Sources
 
 
 def field_of(records: list[dict[str, Any]]) -> Searches:
@@ -54,7 +55,7 @@ def test_the_best_variant_of_each_algorithm_competes_and_the_runner_up_is_anothe
     half = math.hypot(math.log(1.01), math.log(0.99))
     assert ratio.low == pytest.approx(2 * math.exp(-half))
     assert ratio.high == pytest.approx(2 * math.exp(half))
-    assert not tied(race)
+    assert not any(cell.device_is_first for cell in race[1:])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_a_tile_is_hatched_where_an_interval_holds_one(
     others: list[tuple[str, float, float]], unclear: bool
 ) -> None:
     [race] = race_of(("a", "count", 1.0, 0.01), *((n, "count", t, w) for n, t, w in others)).races
-    assert bool(tied(race)) == unclear
+    assert any(cell.device_is_first for cell in race[1:]) == unclear
 
 
 def test_graphs_are_ranked_and_what_none_holds_by_its_launches() -> None:
@@ -160,7 +161,7 @@ def test_a_wrong_answer_is_told_with_its_reason_and_on_the_front_page(tmp_path: 
         search("vesin", "list-pairs", 2**16, distribution="coincident", **bad),
         search("search-counting-sort", "list", 2**12, median=0.5),
     ]
-    report.write([results(records)], tmp_path)
+    report.write(Sources([results(records)]), tmp_path)
     page = Page((tmp_path / "regimes.html").read_text("utf-8"))
     rows = page.tables["Measurements without a time"]
     where = "2¹⁶ particles, 4 per cell, hot"
@@ -383,7 +384,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("regimes")
     small = grid(sizes=(2**12, 2**16, 2**20), occupancies=(1, 4, 16))
     regime = [*small, *moved(sizes=(2**20,)), *steps(sizes=(2**17,))]
-    report.write([results(regime), results(rivals_study(), "rivals.json")], out)
+    report.write(Sources([results(regime), results(rivals_study(), "rivals.json")]), out)
     return out
 
 
@@ -409,7 +410,7 @@ def test_machines_stand_on_one_page_with_figures_of_their_own(tmp_path: Path) ->
     cpu = {"backend": "opencl", "name": "Synthetic CPU", "is_cpu": True}
     small = grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (1, 4), ("count",))
     slower = results(small, machine="synthetic-cpu", device=cpu)
-    report.write([results(small), slower], tmp_path)
+    report.write(Sources([results(small), slower]), tmp_path)
     html = (tmp_path / "regimes.html").read_text("utf-8")
     assert html.count("-map-count") == 4
     assert "Machines compared" not in html  # the page begins with what was found
@@ -429,7 +430,7 @@ def test_the_front_page_answers_for_every_gpu_the_one_measured_last_first(tmp_pa
         )
         for name, day in (("older", 10), ("latest", 20), ("oldest", "05"))
     ]
-    report.write(gpus, tmp_path)
+    report.write(Sources(gpus), tmp_path)
     html = (tmp_path / "index.html").read_text("utf-8")
     assert html.count('class="half"') == html.count('<p class="verdict">Take ') == 6
     shown = list(dict.fromkeys(re.findall(r'data-machine="([^"]*)"', html)))
@@ -483,7 +484,7 @@ def test_pages_render_from_parts_of_the_study(
     records: list[dict[str, Any]], shown: str, tmp_path: Path
 ) -> None:
     cpu = {"backend": "opencl", "name": "Synthetic CPU", "is_cpu": True}
-    report.write([results(records, device=cpu, copy_bandwidth_gb_s=None)], tmp_path)
+    report.write(Sources([results(records, device=cpu, copy_bandwidth_gb_s=None)]), tmp_path)
     page = Page((tmp_path / "regimes.html").read_text("utf-8"))
     assert shown in page.text
     assert "Share of the copy bandwidth" not in page.text  # which is not known

@@ -17,6 +17,7 @@ from gpubench.evidence.records import make_record
 from gpubench.report import background, document, formats, published, study_charts, tables, verdict
 from gpubench.report.document import Told
 from gpubench.report.machines import Machine, machines
+from gpubench.report.sources import Sources
 
 DRIFT = "drift: slower by 3.1% from first to last"
 HUMPS = "two humps: at 1 and 1.2 ms, 40% of the samples in the slower"
@@ -41,7 +42,7 @@ def test_odd_samples_are_counted_and_explained(tmp_path: Path) -> None:
 
 
 def test_csv_tells_the_same(tmp_path: Path) -> None:
-    report.write([results(odd_records())], tmp_path)
+    report.write(Sources([results(odd_records())]), tmp_path)
     read = pd.read_csv(tmp_path / f"{STUDY}-records.csv.gz")
     assert "throttled_ms" not in read and "samples_ms" not in read
     assert read["samples"].tolist() == [3, 3, 3]
@@ -127,7 +128,7 @@ def turning_records() -> list[dict[str, Any]]:
 
 
 def test_inputs_that_take_turns_are_cells_of_their_own(tmp_path: Path) -> None:
-    report.write([results(turning_records())], tmp_path)
+    report.write(Sources([results(turning_records())]), tmp_path)
     rows = pd.read_csv(tmp_path / f"{STUDY}-records.csv.gz")
     turning = rows.inputs == 4
     assert turning.sum() == 2 and rows.inputs.isna().sum() == 2
@@ -212,7 +213,7 @@ def test_the_front_page_says_how_many_times_faster_than_published() -> None:
 
 def test_studies_whose_names_are_taken_have_files_of_their_own(tmp_path: Path) -> None:
     names = ["index", "checks", "a", "A", "../b", "?"]
-    report.write([results([record(study=name) for name in names])], tmp_path)
+    report.write(Sources([results([record(study=name) for name in names])]), tmp_path)
     [machine] = machines([results([record(study=name) for name in names])])
     stems = document.stems([machine])
     assert stems == {

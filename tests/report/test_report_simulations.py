@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 def written(paths, out):
     sources = sort_out(paths)
-    report.write(sources.results, out, sources.simulations)
+    report.write(sources, out)
     return (out / "simulations.html").read_text(), (out / "report.md").read_text()
 
 

@@ -16,6 +16,7 @@ from gpubench import report
 from gpubench.evidence.results import Results
 from gpubench.report import formats, scans, study_charts, tables, vega
 from gpubench.report.figures import BarChart, StackedBar
+from gpubench.report.sources import Sources
 
 SIZES = (65536, 262144, 1048576)
 # Milliseconds per million particles: sort, force. The order of the sorts is not that of the steps.
@@ -87,7 +88,7 @@ def simulated() -> Results:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("steps")
-    report.write([simulated(), sorts_alone()], out)
+    report.write(Sources([simulated(), sorts_alone()]), out)
     return out
 
 

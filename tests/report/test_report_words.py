@@ -77,7 +77,7 @@ def test_pages_on_all_shipped_results(shipped_results: list[Results], tmp_path: 
         pytest.skip("needs a checkout")
     found = sort_out([root / "results" / name for name in BESIDE])
     out = tmp_path / "shipped"
-    report.write(shipped_results, out, found.simulations, found.checks, found.calibrations)
+    report.write(found._replace(results=shipped_results), out)
     pages = {path.name: path.read_text(encoding="utf-8") for path in out.glob("*.html")}
     are_short(pages)
     answers_for_the_gpu_first(pages["index.html"])
