@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -41,6 +41,7 @@ class Variant(NamedTuple):
 
 SIMPLER = 1.05  # minimum gain, in the worst case or on average, to prefer a rule of two choices
 MODES = ("graph", "hot", "cold")  # nearest to device time first
+UNATTENDED = 50  # steps in a call of which Python's launch is no part worth dividing
 _INPUT = tuple(name for name in AXES if name not in (*Variant._fields, "mode"))
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
 
@@ -62,8 +63,8 @@ def may_rank(record: AnyRecord) -> TypeGuard[Ok]:
 class Standing(NamedTuple):
     """A place among equal work on one input. rank: 1 for the fastest. ratio: time over the fastest.
 
-    time: the ranked time; for an entrant without a graph, the fastest graph's time multiplied by
-    the ratio of their launched times. is_first: it has rivals, none of them known to be faster.
+    time: the ranked time; for an entrant without a graph that does fewer than UNATTENDED steps in a
+    call, the fastest graph's times the ratio of launched times. is_first: no rival is known faster.
     """
 
     rank: int
@@ -96,22 +97,22 @@ def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
     races = grouped(measured, lambda each: (group(each.record), *_values(each, _INPUT)))
     for (own, *_), race in races.items():
         by_mode: dict[str, dict[Variant, Timed]] = {}
-        newest = [each for each in race if not each.is_older]
-        for each in newest or race:
-            record = each.record
+        unattended = set()
+        for each in [each for each in race if not each.is_older] or race:
+            record, subject = each.record, Variant.of(each.record)
             if may_rank(record) and _values(each, _SUBJECT_AND_INPUT) not in wrong:
                 time = Timed(record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
-                by_mode.setdefault(record.mode, {})[Variant.of(record)] = time
+                by_mode.setdefault(record.mode, {})[subject] = time
+                unattended |= {subject} if (record.steps or 0) >= UNATTENDED else set()
         places = {mode: _standings(times) for mode, times in by_mode.items()}
-        modes, times = _device_times(by_mode)
+        modes, times = _device_times(by_mode, unattended)
         device = _standings(times)
         for mode, alike in grouped(race, lambda each: each.record.mode).items():
             ranked = []
             for each in alike:
                 subject = Variant.of(each.record)
                 by_device = device[subject] if modes.get(subject) == mode else None
-                standing = places.get(mode, {}).get(subject)
-                ranked.append(Ranked(each, own, standing, by_device))
+                ranked.append(Ranked(each, own, places.get(mode, {}).get(subject), by_device))
             ranked.sort(key=lambda each: each.in_mode.rank if each.in_mode else math.inf)
             found.append(ranked)
     return found
@@ -132,23 +133,22 @@ def _standings(times: Mapping[Variant, Timed]) -> dict[Variant, Standing]:
 
 
 def _device_times(
-    by_mode: Mapping[str, Mapping[Variant, Timed]],
+    by_mode: Mapping[str, Mapping[Variant, Timed]], unattended: Collection[Variant]
 ) -> tuple[dict[Variant, str], dict[Variant, Timed]]:
     """Return the mode in which each entrant is ranked by device time, and its time there.
 
     Entrants that share no mode with the fastest are left out.
     """
-    first = next((mode for mode in MODES if mode in by_mode), None)
-    if first is None:
-        return {}, {}
-    times = dict(by_mode[first])
+    first = next((mode for mode in MODES if mode in by_mode), MODES[0])
+    times = dict(by_mode.get(first, {}))
     modes = dict.fromkeys(times, first)
-    best = min(times, key=lambda subject: times[subject].median)
+    best = min(times, key=lambda subject: times[subject].median, default=None)
     launched = by_mode.get("hot", {})
-    if best in launched:
+    if best and best in launched:
         for subject in launched.keys() - times.keys():
             ratio, unit = launched[subject].over(launched[best]), times[best].median
-            times[subject] = Timed(*(unit * each for each in (ratio.value, ratio.low, ratio.high)))
+            as_timed = Timed(*(unit * each for each in (ratio.value, ratio.low, ratio.high)))
+            times[subject] = launched[subject] if subject in unattended else as_timed
             modes[subject] = "hot"
     return modes, times
 

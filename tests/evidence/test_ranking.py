@@ -76,6 +76,16 @@ def test_what_no_graph_holds_is_compared_as_launched_with_the_fastest_as_launche
     ]
 
 
+@pytest.mark.parametrize(("steps", "ratio"), [(None, 3.0), (2, 3.0), (100, 30.0)])
+def test_an_engine_that_does_many_steps_in_a_call_is_compared_as_it_is(steps, ratio):
+    found = by_device_time(
+        record(median=1.0, mode="hot"),
+        record(median=0.1, mode="graph"),
+        record("bucket-sort", "host-loop", median=3.0, mode="hot", steps=steps),
+    )
+    assert found[1] == ("bucket-sort", "hot", 2, ratio, False)
+
+
 def test_a_launch_that_cannot_be_compared_has_no_rank_by_device_time():
     found = by_device_time(
         record(median=0.1, mode="graph"),
