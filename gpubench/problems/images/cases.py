@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -71,5 +72,6 @@ def samples(algorithm: type[Algorithm], form: str) -> Iterator[Sample]:
 
 def blanks(size: int) -> Iterator[SystemSet]:
     """Yield systems of either shape, for which all kernels are compiled."""
+    positions, ends = np.zeros((size, 3), np.float32), np.array([0, size])
     for vectors in (CUBE, TILTED):
-        yield make_systems([size], vectors, 1.9)
+        yield replace(make_systems([0], vectors, 1.9), positions=positions, offsets=ends)
