@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -46,13 +47,17 @@ CUDA = pytest.param("cuda", marks=pytest.mark.cuda)
 # PyOpenCL keeps programs by their options, so no other run is given these.
 SCALAR = "-D__kernel=__kernel/**/__attribute__((intel_vec_len_hint(1)))"
 os.environ.setdefault("PYOPENCL_BUILD_OPTIONS", SCALAR)
+# Else it takes a fifth of the time of what makes many objects, such as a report, or 14,000 tests.
+gc.set_threshold(100_000, 50, 50)
 SKIPS: Counter[str] = Counter()  # of this run, by reason
 LEFT_OUT: Counter[str] = Counter()  # tests that a choice of markers left out, by marker
 COLLECTED = pytest.StashKey[list[pytest.Item]]()  # before any choice by name or marker
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, Any, Any]:
     """Drop forms that no device of a kind can run, and choose what the second runtime runs.
 
     There all tests are long, and thorough those that are long on the first runtime too, and those
@@ -73,6 +78,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             tried.add(algorithm)
         item.add_marker(pytest.mark.long)
     config.stash[COLLECTED] = [*items]
+    result = yield
+    put_long_ones_first(items, getattr(config, "workerinput", {}).get("workercount", 1))
+    return result
+
+
+def put_long_ones_first(items: list[pytest.Item], workers: int) -> None:
+    """Order the part that each worker begins with, so that none waits for a long one at the end."""
+    size = -(-len(items) // workers) or 1
+    parts = [items[first : first + size] for first in range(0, len(items), size)]
+    items[:] = [
+        item
+        for part in parts
+        for item in sorted(part, key=lambda item: item.get_closest_marker("long") is None)
+    ]
 
 
 def is_of_second(item: pytest.Item) -> bool:
@@ -109,6 +128,12 @@ def pytest_pyfunc_call() -> Iterator[None]:
         if "is not installed" in str(lacking):
             pytest.skip(str(lacking))
         raise
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over the tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
