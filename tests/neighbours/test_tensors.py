@@ -182,10 +182,23 @@ def test_a_batch_waits_once(bindings, positions):
     assert type(found.shifts) is Tensor and found.shifts.shape == (len(found), 3)
 
 
+def test_a_tilted_cell_of_few_particles_is_searched_without_images_on_the_stream(
+    bindings, positions
+):
+    search = NeighbourList(1.0, np.tri(3) * 12, True, method="counting-sort")
+    search(positions)
+    bindings.launched.clear()
+    found = search(positions)
+    names = [name for name, *_ in bindings.launched]
+    assert names == ["wrap_cells", "sort_shares", "count", "scan_lookback", "note_pairs", "fill"]
+    assert all(grid[-1] == STREAM for _, grid, _ in bindings.launched)
+    assert type(found.shifts) is Tensor and found.shifts.shape == (len(found), 3)
+
+
 @pytest.mark.parametrize("half", [False, True])
 def test_a_cell_is_searched_with_its_images_on_the_stream(bindings, positions, half):
     """Also where an axis is measured; the bindings say that there are as many images as pairs."""
-    for box in (np.tri(3) * 12, np.diag((12, 2, 0))):
+    for box in (np.tri(3) * (12, 12, 2), np.diag((12, 2, 0))):
         search = NeighbourList(1.0, box, True, half=half, method="counting-sort")
         found = search(positions)
         search.count(positions)
