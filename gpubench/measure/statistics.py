@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, kendalltau, theilslopes
+from scipy.special import bdtr
 
 # Drift or bimodality is remarked on if chance alone would cause it with a probability below CHANCE,
 # and if its size is at least WORTH_SAYING times the median.
@@ -78,6 +78,8 @@ def remarks_on(samples_ms: Sequence[float]) -> list[str]:
 
 
 def _drift(samples: NDArray[np.float64], median: float) -> str:
+    from scipy.stats import kendalltau, theilslopes  # slow to import
+
     order = np.arange(len(samples))
     change = theilslopes(samples, order)[0] * len(samples) / median
     if abs(change) < WORTH_SAYING or kendalltau(order, samples).pvalue > CHANCE:
@@ -98,7 +100,7 @@ def _humps(samples: NDArray[np.float64], median: float) -> str:
     valley = int(np.sum((ordered > low + quarter) & (ordered < high - quarter)))
     if high - low < WORTH_SAYING * median or min(first, count - first) < LEAST_HUMP * count:
         return ""
-    if binom.cdf(valley, count, SHARE_IN_VALLEY) > CHANCE:
+    if bdtr(valley, count, SHARE_IN_VALLEY) > CHANCE:
         return ""
     share = (count - first) / count
     return f"bimodal: at {low:.4g} and {high:.4g} ms, {share:.0%} of the samples in the slower"
@@ -107,6 +109,6 @@ def _humps(samples: NDArray[np.float64], median: float) -> str:
 @cache
 def _rank(count: int, confidence: float) -> int:
     """Return r of `summarise`: the rank of the bounds, from either end; 0 if none suffices."""
-    # The number of samples below the true median is binomial with probability 1/2. ppf gives the
+    # The number of samples below the true median is binomial with probability 1/2. This is the
     # smallest r with P(below <= r) >= alpha/2, so that P(below <= r - 1) < alpha/2.
-    return int(binom.ppf((1 - confidence) / 2, count, 0.5))
+    return int(np.searchsorted(bdtr(np.arange(count + 1), count, 0.5), (1 - confidence) / 2))
