@@ -12,10 +12,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr
 
 # Drift or bimodality is remarked on if chance alone would cause it with a probability below CHANCE,
 # and if its size is at least WORTH_SAYING times the median.
@@ -100,7 +100,9 @@ def _humps(samples: NDArray[np.float64], median: float) -> str:
     valley = int(np.sum((ordered > low + quarter) & (ordered < high - quarter)))
     if high - low < WORTH_SAYING * median or min(first, count - first) < LEAST_HUMP * count:
         return ""
-    if bdtr(valley, count, SHARE_IN_VALLEY) > CHANCE:
+    from scipy.stats import binom  # slow to import
+
+    if binom.cdf(valley, count, SHARE_IN_VALLEY) > CHANCE:
         return ""
     share = (count - first) / count
     return f"bimodal: at {low:.4g} and {high:.4g} ms, {share:.0%} of the samples in the slower"
@@ -111,4 +113,5 @@ def _rank(count: int, confidence: float) -> int:
     """Return r of `summarise`: the rank of the bounds, from either end; 0 if none suffices."""
     # The number of samples below the true median is binomial with probability 1/2. This is the
     # smallest r with P(below <= r) >= alpha/2, so that P(below <= r - 1) < alpha/2.
-    return int(np.searchsorted(bdtr(np.arange(count + 1), count, 0.5), (1 - confidence) / 2))
+    ways = accumulate(math.comb(count, below) for below in range(count + 1))
+    return next(r for r, many in enumerate(ways) if many / 2**count >= (1 - confidence) / 2)
