@@ -112,7 +112,7 @@ def _tried(libraries: Sequence[str], only: str, device: str, limit: int, jobs: i
         way, part = task
         return [*trapped.run(*way, spec, part, limit)]
 
-    parts = min(len(names), -(-jobs // len(ways)))
+    parts = min(len(names), -(-jobs // max(1, len(ways))))
     tasks = [(way, names[first::parts]) for way in ways for first in range(parts)]
     with ThreadPoolExecutor(jobs) as pool:
         caught = [*pool.map(tried, tasks)]

@@ -105,8 +105,7 @@ def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
                 by_mode.setdefault(record.mode, {})[subject] = time
                 unattended |= {subject} if (record.steps or 0) >= UNATTENDED else set()
         places = {mode: _standings(times) for mode, times in by_mode.items()}
-        modes, times = _device_times(by_mode, unattended)
-        device = _standings(times)
+        modes, device = _device_standings(by_mode, unattended)
         for mode, alike in grouped(race, lambda each: each.record.mode).items():
             ranked = []
             for each in alike:
@@ -132,10 +131,10 @@ def _standings(times: Mapping[Variant, Timed]) -> dict[Variant, Standing]:
     return found
 
 
-def _device_times(
+def _device_standings(
     by_mode: Mapping[str, Mapping[Variant, Timed]], unattended: Collection[Variant]
-) -> tuple[dict[Variant, str], dict[Variant, Timed]]:
-    """Return the mode in which each entrant is ranked by device time, and its time there.
+) -> tuple[dict[Variant, str], dict[Variant, Standing]]:
+    """Return the mode in which each entrant is ranked by device time, and its place there.
 
     Entrants that share no mode with the fastest are left out.
     """
@@ -150,7 +149,7 @@ def _device_times(
             as_timed = Timed(*(unit * each for each in (ratio.value, ratio.low, ratio.high)))
             times[subject] = launched[subject] if subject in unattended else as_timed
             modes[subject] = "hot"
-    return modes, times
+    return modes, _standings(times)
 
 
 class Rule(NamedTuple):
@@ -182,8 +181,7 @@ def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[R
         for thing, ms in by_thing.items():
             costs.setdefault(thing, []).append(ms / best)
     able = {thing: np.array(own) for thing, own in costs.items() if len(own) == len(times)}
-    rules = (Rule(thing, thing, None, own) for thing, own in able.items())
-    return sorted(rules, key=lambda rule: rule.price)
+    return sorted((Rule(t, t, None, own) for t, own in able.items()), key=lambda rule: rule.price)
 
 
 def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:

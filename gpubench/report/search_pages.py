@@ -238,7 +238,9 @@ def libraries_table(searches: Searches) -> Table:
             "Library": lambda own: words(own[0].record.library or formats.DASH),
             "Its part": lambda own: words("its sort" if own[0].library_part else "all"),
             # The longest over all forms: later forms reuse the set-up of the first.
-            "First call, ms": lambda own: number(max(c.record.first_call_ms or 0 for c in own)),
+            "First call, ms": lambda own: number(
+                max(c.record.first_call_ms or 0 for c in own) or None
+            ),
             "Peak memory": lambda own: formats.size(max(cell.memory_bytes or 0 for cell in own)),
         },
         notes=[

@@ -154,6 +154,17 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
         assert isinstance(CliRunner().invoke(app, refused).exception, UserError)
 
 
+def test_a_library_of_another_device_has_no_column(tmp_path):
+    path, out = tmp_path / "planted.py", str(tmp_path / "out")
+    text = PLANTED.replace("Form(w)", "Form(w, frozenset({'cuda'}))")
+    path.write_text(f"FORMS = ('right',){text}")
+    with nothing_added(tmp_path):
+        result = CliRunner().invoke(
+            app, ["traps", str(path), "--only", TRAP, "--device", "opencl", "--out", out]
+        )
+    assert result.exit_code == 0 and "1 traps, 0 ways to search" in result.output
+
+
 @pytest.mark.long
 def test_each_way_to_search_has_a_process(planted, tmp_path):
     planted.write_text(f"FORMS = 'right', 'aborts', 'sleeps'{PLANTED}")
