@@ -38,6 +38,7 @@ from gpubench.verify.trap_results import FAILED, Caught
 MOST_BYTES = 2**33  # that a process may take on a host
 SHRUNK, SHOWN = 2**14, 40  # particles that are shrunk, and that are printed
 TRIES, ROUNDS = 300, 20
+FORKED = {"torch"}  # slow to import, and on import leaves CUDA closed, which no fork could use
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 # Errors by which Python code fails by accident; by others, with words, a library refuses.
 ACCIDENTS = LookupError, AttributeError, NameError, AssertionError, ZeroDivisionError
@@ -110,7 +111,7 @@ def forked(cls: Any, form: str, spec: str, trap: Trap) -> Caught:
     if found["state"] in FAILED and "bug" not in found:
         found["bug"] = Tried(cls, form, None, trap, print).bug(trap.make(), found["said"])
     modules = {*found.pop("modules", ())} - sys.modules.keys()
-    for module in modules if not spec.startswith("cuda") else ():  # for the traps that follow
+    for module in modules & FORKED if spec.startswith("cuda") else modules:  # for traps to come
         with suppress(Exception):
             __import__(module)
     return Caught(form=form, trap=trap.name, group=trap.group, **found)
