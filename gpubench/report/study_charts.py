@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from gpubench.evidence.ranking import MODES, Variant
-from gpubench.report import formats, tables
+from gpubench.report import formats, scaling, tables
 from gpubench.report.axes import AXES, describe, varying
 from gpubench.report.cells import MeasurementRow, grouped, phases_of
 from gpubench.report.figures import BarChart, Chart, Curve, Point, Scale, StackedBar, panel
@@ -26,13 +26,14 @@ def charts(run: StudyRun, slug: str, axes: Collection[str] = AXES) -> list[Chart
     along = grouped((scan for scan in scans(run) if scan.axis in axes), lambda scan: scan.axis)
     made: list[Chart | BarChart] = [_phases(run, slug)]
     made += [_times(run, slug, axis, own) for axis, own in along.items()]
-    made += _roofline(run, slug)
+    made += [*scaling.charts(run, slug), *_roofline(run, slug)]
     return [chart for chart in made if chart.panels]
 
 
 def _phases(run: StudyRun, slug: str) -> BarChart:
     """Draw the phases of each step: a panel for each input, or for each subject's inputs."""
     stepped = [c for c in run.timed if c.phases_ms and c.place.ranks == run.common["ranks"]]
+    stepped.sort(key=lambda cell: (str(cell.place.workload), cell.place.count))
     phases, by_place = phases_of(stepped), grouped(stepped, lambda cell: cell.place)
     names = varying(by_place)
     are_shares = run.study.phases == "share"
