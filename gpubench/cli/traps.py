@@ -118,8 +118,10 @@ def _tried(libraries: Sequence[str], only: str, device: str, limit: int, jobs: i
         caught = [*pool.map(tried, tasks)]
     together = [chain(*caught[first : first + parts]) for first in range(0, len(tasks), parts)]
     columns = [sorted(own, key=lambda cell: names.index(cell.trap)) for own in together]
-    columns = [cells for cells in columns if any(c.state != "not offered" for c in cells)]
-    cells = [structs.replace(c, library=_named(own)) for own in columns for c in own]
+    offered = [own for own in columns if any(c.state != "not offered" for c in own)]
+    for cell in (own[0] for own in columns if own not in offered):
+        say(f"{cell.library} {cell.form}: {cell.said}")
+    cells = [structs.replace(c, library=_named(own)) for own in offered for c in own]
     found = TrapResults(Environment(about), cells)
     shown = [(n, *(_mark(own[n].state) for own in found.columns.values())) for n in names]
     print_table(("trap", *found.columns), shown)

@@ -124,6 +124,7 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
     with nothing_added(tmp_path):
         result = CliRunner().invoke(app, words)
     assert result.exit_code == 1 and "WRONG" in result.output and "import x" in result.output
+    assert "numpy 2 lacks: lacks so" in result.output
     with (tmp_path / "out/traps.csv").open() as file:
         rows = list(csv.DictReader(file))
     cells = {row["form"]: row for row in rows}
