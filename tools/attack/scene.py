@@ -51,11 +51,12 @@ SCRIPTS = sysconfig.get_path("scripts")
 GPUBENCH = Path(SCRIPTS, "gpubench")
 STAND_IN_CACHE = f"gpubench-{os.getuid()}"
 NO_LINE = re.compile("Traceback|Exception ignored|Fatal Python|Segmentation")
-# What is no complaint: what a command tells of its work, and the usage that Typer shows first.
+# What is no complaint: what a command tells of its work, the usage that Typer shows first, and that
+# Matplotlib will look for fonts again.
 NEWS = re.compile(
     r"gpubench: (measuring|checking|simulating|process|preparing|a sample|for the|going|timing"
     r"|\d+ s:|.*compiled|.* measured, )"
-    "|Usage: |Try |$"
+    "|Usage: |Try |Could not save font_manager cache|$"
 )
 
 
