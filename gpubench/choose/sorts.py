@@ -36,15 +36,13 @@ def choose(question: SortQuestion, given: Sequence[Path], device: str | None) ->
             by_subject.setdefault(Variant.of(measured.record), {})[size] = known
     able = (_between(subject, of, question.keys) for subject, of in by_subject.items())
     ranked = sorted((each for each in able if each), key=lambda each: each.ms)
-    paths, warnings = [each.path for each in found], [NO_GRAPHS] * (way != question.called_from)
+    paths, notes = [each.path for each in found], [NO_GRAPHS] * (way != question.called_from)
     if not ranked:
         reason = f"no two sizes about {question.words} were measured"
-        return Answer(question, where, paths, reason=reason, warnings=warnings)
+        return Answer(question, where, paths, reason=reason, warnings=notes)
     best, *others = ranked
     margins = [Margin.of(best, o, math.hypot(best.measured, o.measured)) for o in others]
-    return Answer(
-        question, where, paths, best=best, margins=margins, changes=None, warnings=warnings
-    )
+    return Answer(question, where, paths, best=best, margins=margins, changes=None, warnings=notes)
 
 
 def _between(subject: Variant, times: Mapping[int, Known], keys: int) -> TimeEstimate | None:

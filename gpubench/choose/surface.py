@@ -30,8 +30,7 @@ def basis(points: Floats, others: Floats, trended: int) -> Floats:
 
     trended: number of leading axes with a slope. Returns shape (points, others + 1 + trended).
     """
-    ones = np.ones((len(points), 1))
-    return np.hstack([-distances(points, others), ones, points[:, :trended]])
+    return np.hstack([-distances(points, others), np.ones((len(points), 1)), points[:, :trended]])
 
 
 def solution(points: Floats, trended: int) -> Floats:

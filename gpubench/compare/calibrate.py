@@ -138,10 +138,10 @@ def evaluate(
         # Sides are not swapped here, since only head is slowed.
         found, _ = rule.verdicts(slower, (chosen, np.zeros_like(is_changed)), clock_ms[name])
         cells[name] = Rates(
-            false_alarms=_share(verdicts == "slower"),
-            cannot_tell=_share(verdicts == "cannot tell"),
+            false_alarms=float((verdicts == "slower").mean()),
+            cannot_tell=float((verdicts == "cannot tell").mean()),
             slowed=_digits(math.expm1(np.median(slowed[complete]))),
-            found=_share(found == "slower"),
+            found=float((found == "slower").mean()),
             smallest=_smallest(rule, plain, first, clock_ms[name]),
             between=_digits(head[complete].std(ddof=1)),
             spread=_digits(plain[complete].std(axis=0, ddof=1).mean()),
@@ -152,8 +152,8 @@ def evaluate(
         confidence=confidence,
         looks=rule.looks,
         comparisons=comparisons,
-        false_alarms=_share(is_alarm),
-        cannot_tell=_share(is_open & ~is_alarm),
+        false_alarms=float(is_alarm.mean()),
+        cannot_tell=float((is_open & ~is_alarm).mean()),
         separate=len(in_order),
         separate_alarms=int(np.any(alarms, axis=0).sum()),
         pairs_taken=tuple(map(float, np.percentile(np.max(taken, axis=0), (50, 95)))),
@@ -166,7 +166,7 @@ def _smallest(rule: _Rule, plain: Floats, draws: Draws, clock_ms: float) -> floa
 
     def is_found(factor: float) -> bool:
         verdicts, _ = rule.verdicts(plain, draws, clock_ms, math.log1p(factor))
-        return _share(verdicts == "slower") >= POWER
+        return bool((verdicts == "slower").mean() >= POWER)
 
     first = bisect.bisect_left(SLOWER, True, key=is_found)
     return SLOWER[first] if first < len(SLOWER) else None
@@ -197,10 +197,6 @@ class _Rule(NamedTuple):
             verdicts[still] = verdicts_of_pairs(base, head, clock_ms, self.threshold, self.alpha)
             taken[still] = look
         return verdicts, taken
-
-
-def _share(of: NDArray[np.bool_]) -> float:
-    return float(of.mean())
 
 
 def _digits(value: float) -> float:

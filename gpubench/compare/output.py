@@ -33,8 +33,7 @@ def headline(comparison: Comparison) -> str:
     if comparison.verdict == "cannot tell" and len(reasons) == 1:
         said += f"; {reasons.pop()}"
     if resting := sum(each.rests_on == "calibration" for each in every):
-        cells = _of(resting, len(every))
-        said += f"; in {cells} the interval rests on this machine's calibration"
+        said += f"; in {_of(resting, len(every))} the interval rests on this machine's calibration"
     return said
 
 

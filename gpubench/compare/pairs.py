@@ -215,9 +215,8 @@ def _measure(
     rng = np.random.default_rng(seed)
     records: tuple[list[AnyRecord], list[AnyRecord]] = ([], [])
     variants: tuple[Variants, Variants] = ({}, {})
-    selection = job.selected(is_cpu)
-    plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
-    groups = [answer["groups"] for answer in plans]
+    asked = {"study": job.study, "text": job.text, "selection": job.selected(is_cpu)}
+    groups = [answer["groups"] for answer in _both(processes, "plan", **asked)]
     for title in dict.fromkeys((*groups[0], *groups[1])):
         sides = [side for side in (0, 1) if title in groups[side]]
         for side in sides:

@@ -68,8 +68,7 @@ class Comparison:
     @property
     def exit_code(self) -> int:
         """0 same or faster, 1 slower or broken, 2 wrong as before, 3 inconclusive."""
-        codes = {"broken": 1, "slower": 1, "wrong": 2, "cannot tell": 3}
-        return codes.get(self.verdict, 0)
+        return {"broken": 1, "slower": 1, "wrong": 2, "cannot tell": 3}.get(self.verdict, 0)
 
 
 def threshold_on(environment: Mapping[str, Any]) -> float:
@@ -90,9 +89,8 @@ def compare_files(
     matched = files.match(ours, theirs, force=force)
     environments = [each.environment for side in (ours, theirs) for each in side.results]
     starts = [started(environment) for environment in environments]
-    lasted = max(starts) - min(starts)
     machine, *others = {environment["machine"] for environment in environments}
-    leasts = timedelta(0), lasted
+    leasts = timedelta(0), max(starts) - min(starts)
     known, between_runs = ({} if others else spreads(machine, least) for least in leasts)
     threshold = threshold_on(environments[0]) if threshold is None else threshold
     judged = judge(matched.cells, threshold, confidence, 1, known, between_runs)

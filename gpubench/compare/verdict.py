@@ -124,8 +124,7 @@ def are_enough(processes: int, paired: bool, alpha: float) -> bool:
     If times are bimodal, the chance that base is all in one mode and head all in the other must not
     exceed alpha. If the sides have different numbers of processes, pass the smaller.
     """
-    cut = trimmed(processes, paired)
-    return processes > 1 and _all_apart(processes, cut, paired) <= alpha
+    return processes > 1 and _all_apart(processes, trimmed(processes, paired), paired) <= alpha
 
 
 @cache
@@ -161,9 +160,8 @@ def interval(base: Floats, head: Floats, paired: bool, alpha: float) -> tuple[Fl
         theirs, head_variance, head_freedom = _trimmed_mean(head, _cut(head, base, paired))
         centre, variance = theirs - ours, base_variance + head_variance
         if base.shape[-1] == head.shape[-1]:
-            freedom = variance**2 / (
-                base_variance**2 / base_freedom + head_variance**2 / head_freedom
-            )
+            of_sides = base_variance**2 / base_freedom + head_variance**2 / head_freedom
+            freedom = variance**2 / of_sides
         else:  # Welch gives too many degrees of freedom if the smaller set spreads more
             freedom = min(base_freedom, head_freedom)
     return centre, t.isf(alpha / 2, freedom) * np.sqrt(variance)

@@ -74,8 +74,7 @@ def read(value: Any) -> Axes:
     """Convert plain JSON to axes; raises ValueError if that is impossible."""
     if not isinstance(value, dict) or not isinstance(kind := value.get("kind"), str):
         raise ValueError("Expected an object with its `kind`")
-    is_own = kind in problems.own_kinds()
-    made = struct_of(kind) if is_own else _foreign(kind, tuple(sorted(value)))
+    made = struct_of(kind) if kind in problems.own_kinds() else _foreign(kind, tuple(sorted(value)))
     return msgspec.convert(value, made)
 
 
@@ -123,8 +122,7 @@ def type_of(declared: DeclaredAxis) -> Any:
             return Annotated[int, Meta(ge=schema.get("minimum", 0), le=Exact)]
         case "number":
             bounds = {"ge": schema.get("minimum"), "gt": schema.get("exclusiveMinimum")}
-            most = schema.get("maximum", 1e12)
-            return Annotated[float, Meta(**bounds, le=most)]
+            return Annotated[float, Meta(**bounds, le=schema.get("maximum", 1e12))]
         case "boolean":
             return bool
         case _:
@@ -168,8 +166,7 @@ def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
 @lru_cache(maxsize=256)
 def kind_of(axes: tuple[str, ...]) -> str | None:
     """Return the kind whose `named_by` is in `axes`; if several, the one that has all of these."""
-    given = {*axes}
-    named = [k for k in problems.own_kinds().values() if k.named_by in given]
+    named = [k for k in problems.own_kinds().values() if k.named_by in axes]
     own = {k.kind: problems.recorded(k).keys() for k in named}
     found = [k.kind for k in named if all(o.named_by in own[k.kind] for o in named)]
     return found[0] if len(found) == 1 else None

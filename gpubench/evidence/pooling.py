@@ -201,9 +201,7 @@ class Regimes:
         return (record.median_ms or 0) / 2 < SHORT_MS if device_ms is None else device_ms < SHORT_MS
 
     def _spreads(self, measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
-        able = (
-            [t for t in own if isinstance(t.record, Ok) and t.record.median_ms] for own in measured
-        )
+        able = ([t for t in own if t.record.median_ms] for own in measured)
         timed = [(own, len({t.run for t in own})) for own in able if own]
         self.most = most = max((runs for _, runs in timed), default=1)
         pairs: dict[Conditions, list[float]] = {}
@@ -272,10 +270,7 @@ def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
 
 
 def _pooled(
-    timings: Sequence[Timing],
-    replaced: int,
-    regimes: Regimes,
-    newest: Mapping[tuple[str, ...], str],
+    timings: Sequence[Timing], replaced: int, regimes: Regimes, newest: dict[tuple[str, ...], str]
 ) -> Measurement:
     first = timings[0]
     times = [timing.record for timing in timings if isinstance(timing.record, Ok)]

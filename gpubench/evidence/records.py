@@ -265,9 +265,8 @@ def waits_for(study: str, ranks: int | None) -> str:
 
 def is_waiting(record: Record) -> bool:
     """Return whether a record waits for a run with another number of ranks."""
-    return record.status == "skipped" and record.reason == waits_for(
-        record.study, record.at("ranks")
-    )
+    reason = waits_for(record.study, record.at("ranks"))
+    return record.status == "skipped" and record.reason == reason
 
 
 def is_settled(record: Record) -> bool:

@@ -161,9 +161,8 @@ class Store(AbstractContextManager["Store"]):
         new one.
         """
         plain = _plain(environment)
-        place = folder / plain["machine"]
         while True:
-            path, why = _path_for(place, study, plain, anew)
+            path, why = _path_for(folder / plain["machine"], study, plain, anew)
             store = cls(path, plain, text)
             if first_difference(store.environment, plain) is None:
                 store.begins_anew = why

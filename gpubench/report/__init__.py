@@ -19,10 +19,6 @@ def write(sources: Sources, out: Path) -> Path:
     found = machines(sources.results)
     stems = document.stems(found)
     pages = document.build(found, stems, sources)
-    files: dict[str, str | bytes] = {
-        **spreadsheets.files(found, stems),
-        **render.markdown(pages),
-        **render.html(pages),
-    }
+    files = spreadsheets.files(found, stems) | render.markdown(pages) | render.html(pages)
     folder.replace(out, files)
     return out / "index.html"

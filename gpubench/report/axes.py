@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench import problems
 from gpubench.core.recipe import Words
-from gpubench.evidence.inputs import INPUTS, names
+from gpubench.evidence.inputs import INPUTS
 from gpubench.report import formats
 
 
@@ -57,11 +57,7 @@ class _Axes(Mapping[str, Axis]):
 
 @lru_cache(maxsize=8)
 def _known(learnt: int) -> dict[str, Axis]:
-    declared = problems.axes()
-    words = {
-        name: _INPUTS if name == INPUTS else problems.words_of(name, declared[name])
-        for name in names()
-    }
+    words = {INPUTS: _INPUTS} | {n: problems.words_of(n, of) for n, of in problems.axes().items()}
     in_order = sorted(words.items(), key=lambda item: item[1].place)
     return {name: Axis(**vars(own)) for name, own in in_order}
 

@@ -26,14 +26,7 @@ LEAD = (
     "Each claim, the figure as published, the same measured here, and the verdict of the records."
 )
 _MODES = {"graph": ", graph", "hot": ", warm", "cold": ", cold"}
-_COLUMNS = (
-    "Source",
-    "Claim",
-    "Published",
-    "The paper's variant",
-    "Against today's best",
-    "Verdict",
-)
+_HEADS = ("Source", "Claim", "Published", "The paper's variant", "Against today's best", "Verdict")
 _NOTES = (
     "A test is the ratio of two measurements in one mode (graph: device time; warm: launched from"
     " Python), or one value, with its 95 % interval; counts and shares of a step have none. It is"
@@ -174,7 +167,7 @@ def table(
         items += [Item(str(each.verdict), "words", there, strong=True)]
         link = f"{stems[each.study.name]}.html" if each.study.name in stems else ""
         rows.append(Row(f"{each.paper}, {each.claim.where}", items, link))
-    return Table(title, _COLUMNS, rows, _NOTES)
+    return Table(title, _HEADS, rows, _NOTES)
 
 
 def speed_ups(judged: Sequence[Judged], slug: str) -> BarChart:

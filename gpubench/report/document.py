@@ -79,9 +79,7 @@ def build(machines: Sequence[Machine], stems: Mapping[str, str], sources: Source
     front: list[Section] = []
     slugs: list[str] = []
     told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
-    ranked = {
-        stems[r.study.name]: m.device.name for m in machines for r in m.studies if steps.pays(r)
-    }
+    ranked = {r.study.name: m.device.name for m in machines for r in m.studies if steps.pays(r)}
     for index, machine in enumerate(machines):
         slug = formats.slug(f"{machine.device.machine} {machine.device.backend}")
         slug += f"-{index}" if slug in slugs else ""  # two devices with the same slug
@@ -94,7 +92,7 @@ def build(machines: Sequence[Machine], stems: Mapping[str, str], sources: Source
             if searches:
                 page = f"{stem}.html#{slug}-{stem}"
                 answers = answers or _answers(run, searches, machine.device.name, slug, page)
-            own.append(_told(machine, run, searches, stem, slug, ranked.get(stem, "")))
+            own.append(_told(machine, run, searches, stem, slug, ranked.get(run.study.name, "")))
             told[stem].append(own[-1])
         title = f"Studies on {machine.device.name}"
         studied = Section(title=title, level=2, alert=alert, tables=_overview(own, machine.is_cpu))

@@ -132,5 +132,4 @@ def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:
 
 def marker(line: Curve) -> str:
     """Return the marker shape of a line, which distinguishes lines of similar colours."""
-    shapes = _MARKERS[line.colour // _MARKED_ALIKE % len(_MARKERS)]
-    return shapes[line.variant % 2]
+    return _MARKERS[line.colour // _MARKED_ALIKE % len(_MARKERS)][line.variant % 2]

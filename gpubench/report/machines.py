@@ -77,9 +77,8 @@ class StudyRun:
     def subjects(self) -> list[Variant]:
         """Subjects in the order of the study, followed by those that the study does not name."""
         named = [(s.algorithm, s.form) for s in self.study.subjects]
-        found = list(dict.fromkeys(subject for subject, _ in self.cells))
         rank = {pair: index for index, pair in reversed(list(enumerate(named)))}
-        return sorted(found, key=lambda s: rank.get((s.algorithm, s.form), len(named)))
+        return sorted(self.by_subject, key=lambda s: rank.get((s.algorithm, s.form), len(named)))
 
     @cached_property
     def labels(self) -> dict[Variant, str]:
@@ -123,6 +122,12 @@ class StudyRun:
         able = (cell for cell in every if cell.device_rank is not None)
         return sorted(able, key=lambda cell: (cell.device_rank, cell.median_ms))
 
+    @cached_property
+    def races(self) -> list[list[MeasurementRow]]:
+        """Cells of equal work on one input, ranked by device time, fastest first."""
+        by_work = (grouped(self.ranked_at(p), lambda c: c.ranked.group) for p in self.by_place)
+        return [race for of_place in by_work for race in of_place.values()]
+
     def winner(self, cells: Collection[MeasurementRow]) -> Variant | None:
         """Return the subject that is fastest on the most inputs; ties go by the study's order."""
         able = (cell for cell in cells if cell.device_rank is not None)
@@ -133,15 +138,20 @@ class StudyRun:
     @cached_property
     def common(self) -> dict[str, Any]:
         """The most common value of each axis, at which tables fix the axes they do not show."""
-        places = _fewest_ranks([place for _, place in self.cells])
-        counts = {name: Counter(getattr(place, name) for place in places) for name in AXES}
+        counts = {name: Counter(getattr(place, name) for place in self._usual) for name in AXES}
         return {name: values.most_common(1)[0][0] for name, values in counts.items()}
 
     @cached_property
     def kind(self) -> dict[str, Any]:
         """The most common values of the axes other than size, on inputs with the fewest ranks."""
-        kinds = (tuple(p.kind.items()) for p in _fewest_ranks([place for _, place in self.cells]))
-        return dict(Counter(kinds).most_common(1)[0][0])
+        kinds = Counter(tuple(place.kind.items()) for place in self._usual)
+        return dict(kinds.most_common(1)[0][0])
+
+    @cached_property
+    def _usual(self) -> list[InputAxes]:
+        """Each cell's input, without those simulations that use more ranks than the minimum."""
+        fewest = min((p.ranks for _, p in self.cells if p.ranks is not None), default=None)
+        return [place for _, place in self.cells if place.ranks in (None, fewest)]
 
     def find(self, subject: Variant, **axes: object) -> MeasurementRow | None:
         """Return a subject's cell with these values and the common size, preferably of `kind`."""
@@ -244,9 +254,3 @@ def when(environments: Sequence[Mapping[str, Any]]) -> str:
     )
     days = f"on {first}" if first == last else f"from {first} to {last}"
     return f"{days}, {f'commit {new}' if old == new else f'commits {old} to {new}'}"
-
-
-def _fewest_ranks(places: Sequence[InputAxes]) -> list[InputAxes]:
-    """Return the inputs without those simulations that use more ranks than the minimum."""
-    fewest = min((place.ranks for place in places if place.ranks is not None), default=None)
-    return [place for place in places if place.ranks in (None, fewest)]

@@ -16,7 +16,7 @@ from altair.utils.schemapi import debug_mode
 
 from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.report import formats, vega
-from gpubench.report.axes import AXES
+from gpubench.report.axes import AXES, describe
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
 from gpubench.report.rankings import Searches
@@ -29,7 +29,6 @@ _REACH = 1.0  # extent of a tile beyond the last input of a row, in doublings
 _LEAST = 3  # minimum number of inputs of a map
 _HATCHES = ((0, 0, 1, 1), (0, 0.5, 0.5, 1), (0.5, 0, 1, 0.5))  # ends of lines in a unit tile
 _ROOM = 36  # minimum width in pixels of a tile on which the winner's lead is written
-_HEIGHT = 330  # pixels
 _OPEN = "isValid(datum.open)"  # Vega expression: the tile has no winner
 _ALONE = "only one measured"
 _TOLD = {
@@ -38,10 +37,8 @@ _TOLD = {
 }  # fmt: skip
 
 
-def figure(
-    searches: Searches, question: str, slug: str, height: int = _HEIGHT
-) -> FigurePart | None:
-    """Draw the fastest algorithm for a question on each input; None with too few inputs."""
+def figure(searches: Searches, question: str, slug: str, height: int = 330) -> FigurePart | None:
+    """Draw a question's fastest algorithm on each input, `height` pixels high; None if too few."""
     kinds = _kinds(searches, question)
     races = [race for own in kinds.values() for race in own]
     if len(races) < _LEAST or all(len(race) == 1 for race in races):
@@ -65,10 +62,8 @@ def _kinds(searches: Searches, question: str) -> dict[str, list[Race]]:
         place, task = race[0].place, race[0].task
         if (place.moved is not None) != (task == "update"):
             continue
-        named = ("distribution", "order", "contrast", "radii")
-        words = ", ".join(AXES[n].say(v) for n in named if (v := getattr(place, n)) is not None)
-        if task == "update":
-            words = AXES["per_cell"].say(place.per_cell)
+        named = ["per_cell"] if task == "update" else ["distribution", "order", "contrast", "radii"]
+        words = describe(place, named)
         found.setdefault(words, {}).setdefault((place.particles, _level(race)), race)
     in_order = sorted(found.items(), key=lambda item: -len(item[1]))
     return {words: list(own.values()) for words, own in in_order}
@@ -94,8 +89,7 @@ def _tiles(kind: int, races: Sequence[Race], levels: Sequence[float]) -> Iterato
         across, at = _reach(sizes), levels.index(level)
         for size, race in zip(sizes, row, strict=True):
             left, right = across[size]
-            place = {"p": kind, "x0": left, "x1": right, "y0": at - 0.5, "y1": at + 0.5}
-            yield place | _told(race)
+            yield {"p": kind, "x0": left, "x1": right, "y0": at - 0.5, "y1": at + 0.5} | _told(race)
 
 
 def _told(race: Race) -> Tile:

@@ -40,9 +40,8 @@ def matches(run: StudyRun, published: Published, forms: Forms) -> Matches:
     cells = {at: _cell(run, published, *at, forms) for at in every}
     known = [cell for cell in cells.values() if cell is not None]
     mode = max(MODES, key=lambda mode: sum(cell.is_timed(mode) for cell in known))
-    return {
-        at: _match(run, published, at, cell and cell.modes.get(mode)) for at, cell in cells.items()
-    }
+    in_mode = {at: cell and cell.modes.get(mode) for at, cell in cells.items()}
+    return {at: _match(run, published, at, cell) for at, cell in in_mode.items()}
 
 
 def _cell(
@@ -53,8 +52,7 @@ def _cell(
         return None
     if published.quantities:
         shared = published.quantities[column]
-        way = steps.Way(shared.ranks or 1, shared.decomposition)
-        return steps.find(run, subject, way, size)
+        return steps.find(run, subject, steps.Way(shared.ranks or 1, shared.decomposition), size)
     axes = dict(published.axes) | {published.row_axis: size}
     if not published.algorithms:
         axes[published.column_axis] = published.columns[column]

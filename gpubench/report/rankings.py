@@ -47,12 +47,9 @@ class Searches:
     @cached_property
     def races(self) -> list[Race]:
         """All races, each algorithm in its fastest variant; tasks in `views.answers` come first."""
-        races = []
-        for place in self.run.by_place:
-            ranked = (cell for cell in self.run.ranked_at(place) if question(cell))
-            for alike in grouped(ranked, lambda cell: cell.ranked.group).values():
-                forms = grouped(alike, lambda cell: cell.subject.algorithm)
-                races.append([own[0] for own in forms.values()])
+        asked = (race for race in self.run.races if question(race[0]))
+        by_algorithm = (grouped(race, lambda cell: cell.subject.algorithm) for race in asked)
+        races = [[own[0] for own in forms.values()] for forms in by_algorithm]
         first = self.run.study.views.answers if self.run.study.views else ()
         order = list(dict.fromkeys([*first, *TASKS]))
         return sorted(races, key=lambda race: order.index(race[0].task))

@@ -25,8 +25,7 @@ _BALL = 4 * math.pi / 3  # the volume of a ball whose radius is a cell's edge
 
 def answer(searches: Searches, task: str) -> tuple[Choice, Table] | None:
     """Return the best choice for a task on inputs without moved particles, and a table of costs."""
-    found = searches.by_question.get(task, [])
-    races = [race for race in found if race[0].place.moved is None]
+    races = [race for race in searches.by_question.get(task, []) if race[0].place.moved is None]
     best = choose(races, lambda cell: cell.subject.algorithm) if races else None
     if best is None:
         return None

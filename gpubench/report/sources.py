@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpubench.evidence import calibration, physics_results
-from gpubench.evidence.files import ACCOUNT, every_file, kind_of
+from gpubench.evidence.files import ACCOUNT, KINDS, every_file, kind_of
 from gpubench.evidence.results import Results, load
 from gpubench.report import simulations
 from gpubench.report.cells import grouped
@@ -29,12 +29,10 @@ def sort_out(paths: Sequence[Path]) -> Sources:
     Raises UserError for a file of none of these kinds, and for a folder without any.
     """
     by_kind = grouped(every_file(paths, "results", "gpubench run STUDY"), kind_of)
-    accounts, checks, calibrations = (
-        by_kind.pop(kind, []) for kind in (ACCOUNT, "checks", "calibration")
-    )
+    measured, checks, calibrations = (by_kind.get(kind, []) for kind in KINDS)
     return Sources(
-        [load(file) for measured in by_kind.values() for file in measured],
-        simulations.sections(accounts),
+        list(map(load, [*measured, *by_kind.get("", ())])),  # raises for a file of no kind
+        simulations.sections(by_kind.get(ACCOUNT, ())),
         list(map(physics_results.load, checks)),
         list(map(calibration.load, calibrations)),
     )

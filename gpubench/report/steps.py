@@ -57,8 +57,7 @@ def find(run: StudyRun, subject: Variant, way: Way, particles: float) -> Measure
 @lru_cache(maxsize=64)
 def _shared(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], MeasurementRow]:
     """Return a subject's timed cells of the most common workload, by `Way` and particles."""
-    names = ("workload", "time_step", "skin")
-    usual = {name: run.kind[name] for name in names}
+    usual = {name: run.kind[name] for name in ("workload", "time_step", "skin")}
     return {
         (Way(cell.place.ranks or 1, cell.place.decomposition), cell.place.count): cell
         for cell in run.by_subject.get(subject, ())

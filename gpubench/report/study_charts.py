@@ -125,6 +125,4 @@ def _lines(run: StudyRun, columns: Columns) -> list[Curve]:
     names = list(dict.fromkeys(subject.algorithm for subject in run.subjects))
     variants = {name: [s for s in run.subjects if s.algorithm == name] for name in names}
     looks = {s: (names.index(s.algorithm), variants[s.algorithm].index(s)) for s in run.subjects}
-    return [
-        Curve(run.labels[s] + marks[s], found[s], *looks[s]) for s in run.subjects if s in found
-    ]
+    return [Curve(run.labels[s] + marks[s], found[s], *looks[s]) for s in looks if s in found]

@@ -45,12 +45,11 @@ _READ = (
     " counter's lag. Counters: by Nsight Compute, beside the timing. Least: what must be moved."
 )
 _WORDS = 24  # letters; longer texts may wrap
-_UNITS = {"us/record": "µs per record"}  # display names, if different
 
 
 def unit_name(unit: str) -> str:
     """Return the display name of a unit of time."""
-    return _UNITS.get(unit, unit)
+    return "µs per record" if unit == "us/record" else unit
 
 
 def timed(
@@ -181,8 +180,7 @@ def _published_break_evens(run: StudyRun) -> list[Row]:
             if (full := replaced.get(name)) in published.algorithms:
                 of = published.algorithms.index(full)
                 ratios = [Ratio(*[row[own] / row[of]] * 3) for row in published.values]
-                shares = [row / count for row in published.rows]
-                pairs = list(zip(shares, ratios, strict=True))
+                pairs = list(zip((row / count for row in published.rows), ratios, strict=True))
                 rows += _break_even("published", f"{published.columns[of]}, full", pairs)
     return rows
 
@@ -267,12 +265,9 @@ def _reported(value: float | str | None) -> Item:
     return Item(text, "words" if len(text) > _WORDS else "number")
 
 
-_UNTOLD = ("workload", "ranks", "decomposition", "moved")
-
-
 def kind(run: StudyRun) -> str:
     """Describe the properties of inputs that titles of scans leave out."""
-    untold = {*sizes(), *_UNTOLD}
+    untold = {*sizes(), "workload", "ranks", "decomposition", "moved"}
     axes = (axis for axis in run.common if axis not in untold)
     return ", ".join(AXES[n].say(run.common[n]) for n in axes if run.common[n] is not None)
 

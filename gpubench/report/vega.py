@@ -41,10 +41,9 @@ _FIXED = {
     "ink": "#222222", "soft": "#55555c", "rule": "#dddddd", "ground": "#ffffff",
     "raised": "#f6f6f7", **{f"line-{index}": colour for index, colour in enumerate(LIGHT)},
 }  # fmt: skip
-_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif'
 CONFIG: dict[str, Any] = {
     "background": "transparent",
-    "font": _FONT,
+    "font": 'system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif',
     "view": {"stroke": "transparent", "fill": "var(--raised)"},
     "autosize": {"type": "fit-x", "contains": "padding", "resize": True},
     "axis": {
@@ -188,24 +187,6 @@ def legend(names: Sequence[str], taken: int = 0) -> Any:
     return alt.Legend(title=None, orient="bottom", columns=columns)
 
 
-def _rows(chart: Chart) -> list[dict[str, Any]]:
-    return [
-        {
-            "p": index,
-            "l": line.label,
-            "x": rounded(point.x),
-            "y": rounded(point.y),
-            **{n: rounded(end) for n, end in (("a", point.low), ("b", point.high)) if end},
-            **point.told,
-            **({} if line.marked else {"m": 0}),
-            **({"h": 1} if line.variant else {}),
-        }
-        for index, panel in enumerate(chart.panels)
-        for line in panel.lines
-        for point in line.points
-    ]
-
-
 def shortened(rows: Sequence[dict[str, Any]]) -> str:
     """Strip the common prefix of all commands; return a Vega expression that restores it."""
     commands = [row["command"] for row in rows if "command" in row]
@@ -218,11 +199,25 @@ def shortened(rows: Sequence[dict[str, Any]]) -> str:
 
 def _lines(chart: Chart) -> dict[str, Any]:
     """Draw lines with interval bands, if any, and points with hover text."""
-    rows = _rows(chart)
+    drawn = [(index, line) for index, panel in enumerate(chart.panels) for line in panel.lines]
+    rows: list[dict[str, Any]] = [
+        {
+            "p": index,
+            "l": line.label,
+            "x": rounded(point.x),
+            "y": rounded(point.y),
+            **{n: rounded(end) for n, end in (("a", point.low), ("b", point.high)) if end},
+            **point.told,
+            **({} if line.marked else {"m": 0}),
+            **({"h": 1} if line.variant else {}),
+        }
+        for index, line in drawn
+        for point in line.points
+    ]
     command = shortened(rows)
     known = {name for row in rows for name in row}
     looks: dict[str, Curve] = {}
-    for line in (line for panel in chart.panels for line in panel.lines):
+    for _, line in drawn:
         looks.setdefault(line.label, line)
     names = list(looks)
     key = legend(names) if names != [chart.y.label] else None
@@ -232,7 +227,6 @@ def _lines(chart: Chart) -> dict[str, Any]:
         return channel("l:N").scale(domain=names, range=found_in).legend(key)
 
     x, y = _axis(chart, "x"), _axis(chart, "y")
-    hues = look(alt.Color, lambda line: colour(line.colour))
     base = (
         alt.Chart(alt.NamedData("rows"))
         .transform_filter("datum.p == panel")
@@ -240,7 +234,7 @@ def _lines(chart: Chart) -> dict[str, Any]:
             interval="format(datum.a, ',.3~r') + ' to ' + format(datum.b, ',.3~r')",
             command=command,
         )
-        .encode(x=x, y=y, color=hues)
+        .encode(x=x, y=y, color=look(alt.Color, lambda line: colour(line.colour)))
     )
     layers: list[Any] = []
     if chart.reference is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -43,9 +43,7 @@ def choose(races: Sequence[Race], name: _Name) -> Choice | None:
     able = set.intersection(*({name(cell) for cell in race} for race in races))
     compared = [race for race in races if len(race) > 1]
     compared.sort(key=lambda race: race[0].place.count)
-    costs = [
-        (race[0].place.count, {name(c): c.standing.time.median for c in race}) for race in compared
-    ]
+    costs = [(r[0].place.count, {name(c): c.standing.time.median for c in r}) for r in compared]
     singles = [rule for rule in single_choices(costs) if rule.first in able][:_MOST_SINGLE]
     if not singles:
         return None
@@ -54,48 +52,49 @@ def choose(races: Sequence[Race], name: _Name) -> Choice | None:
         axis = next(n for n in counts() if getattr(races[0][0].place, n) is not None)
         take = f"{best.first} up to {AXES[axis].say(best.up_to)}, {best.above} above"
     rules = singles if best is singles[0] else [best, *singles]
-
-    def taken(race: Race) -> MeasurementRow:
-        is_first = best.up_to is None or race[0].place.count <= best.up_to
-        wanted = best.first if is_first else best.above
-        return next(cell for cell in race if name(cell) == wanted)
-
-    return Choice(take, *_slower(compared, taken, name), rules)
+    taken = []
+    for (size, _), race in zip(costs, compared, strict=True):
+        wanted = best.first if best.up_to is None or size <= best.up_to else best.above
+        taken.append((next(cell for cell in race if name(cell) == wanted), race))
+    return Choice(take, *_risk(taken, name), rules)
 
 
-def _slower(
-    races: Sequence[Race], take: Callable[[Race], MeasurementRow], name: _Name
-) -> tuple[str, str]:
-    """Return two texts: how often the choice is known to be slower, and than what; and where."""
-    pairs = [(take(race), race[0]) for race in races]
-    slower = [cell for cell, _ in pairs if cell.standing.ratio.low > 1]
-    faster = Counter(name(first) for cell, first in pairs if cell.standing.ratio.low > 1)
+def _risk(taken: Sequence[tuple[MeasurementRow, Race]], name: _Name) -> tuple[str, str]:
+    """Return two texts: how often the choice is known to be slower, and than what; and where.
+
+    taken: the choice's cell in each race, and the race.
+    """
+    slower = [cell for cell, _ in taken if cell.standing.ratio.low > 1]
+    faster = Counter(name(race[0]) for cell, race in taken if cell.standing.ratio.low > 1)
     if not slower:
-        alone = sum(race[1].standing.ratio.low > 1 for race in races)
-        every = "fastest on all" if alone == len(races) else "known slower on none of"
-        return f"{every} {len(races)} inputs".replace("all 1 inputs", "the one input"), ""
+        alone = sum(race[1].standing.ratio.low > 1 for _, race in taken)
+        every = "fastest on all" if alone == len(taken) else "known slower on none of"
+        return f"{every} {len(taken)} inputs".replace("all 1 inputs", "the one input"), ""
     worst = max(slower, key=lambda cell: cell.standing.ratio.value)
     times = formats.ratio(worst.standing.ratio.value)
     others = [name for name, _ in faster.most_common()]
     named = " or ".join(others) if len(others) <= _MOST_NAMED else f"one of {len(others)} others"
-    often = f"known slower than {named} on {len(slower)} of {len(races)} inputs, at worst {times}"
+    often = f"known slower than {named} on {len(slower)} of {len(taken)} inputs, at worst {times}"
     where = between((cell.place for cell in slower), sizes())
-    at = describe(worst.place, varying(cell.place for cell, _ in pairs))
+    at = describe(worst.place, varying(cell.place for cell, _ in taken))
     return often, f"Slower at {where}; at worst at {at}."
 
 
 def gist(run: StudyRun) -> str:
     """Recommend a subject for each kind of answer and workload, with risk; list wrong answers."""
-    if not (groups := _races(run)):
+    groups = grouped(run.races, lambda race: (race[0].ranked.group, race[0].place.workload or ""))
+    if not groups:
         return told({}, "Nothing was timed, so there is nothing to compare.", wrong(run))
-    every = {c.subject.algorithm for races in groups.values() for race in races for c in race}
+    every = {c.subject.algorithm for race in run.races for c in race}
+    kinds, workloads = ({*each} for each in zip(*groups, strict=True))
     parts = {}
-    for key, races in groups.items():
+    for (kind, workload), races in groups.items():
         if not (compared := [race for race in races if len(race) > 1]):
             continue
-        where = _words_of(key, groups)
+        about = words_of(kind, kinds) if len(kinds) > 1 else "", workload * (len(workloads) > 1)
+        where = ", ".join(filter(None, about))
         named = {c.subject.algorithm for race in compared for c in race}
-        is_alone = len({group for group, _ in groups}) == 1 == len(named) < len(every)
+        is_alone = len(kinds) == 1 == len(named) < len(every)
         where += f" (only {named.pop()} was measured)" if is_alone else ""
         parts[where] = _usual(compared)
     none = "" if parts else "Only one choice was measured for each kind of answer."
@@ -104,9 +103,8 @@ def gist(run: StudyRun) -> str:
 
 def told(parts: Mapping[str, str], *more: str) -> str:
     """Join recommendations, by purpose, and further sentences into a text."""
-    said = "; ".join(
-        f"for {what} take {take}" if what else f"take {take}" for what, take in parts.items()
-    )
+    takes = (f"for {what} take {take}" if what else f"take {take}" for what, take in parts.items())
+    said = "; ".join(takes)
     return " ".join(filter(None, (f"{said[0].upper()}{said[1:]}." if said else "", *more)))
 
 
@@ -118,26 +116,10 @@ def _usual(races: Sequence[Race]) -> str:
     least = _COVERS * max(map(len, costs.values()))
     able = {subject: sum(own) / len(own) for subject, own in costs.items() if len(own) >= least}
     best = min(able, key=lambda subject: able[subject])
-    own = [race for race in races if any(cell.subject == best for cell in race)]
-    taken = {id(race): next(c for c in race if c.subject == best) for race in own}
-    risk, _ = _slower(own, lambda race: taken[id(race)], lambda cell: cell.subject.label)
-    gone = f", not measured on {len(races) - len(own)} more" if len(own) < len(races) else ""
+    taken = [(cell, race) for race in races for cell in race if cell.subject == best]
+    risk, _ = _risk(taken, lambda cell: cell.subject.label)
+    gone = f", not measured on {len(races) - len(taken)} more" if len(taken) < len(races) else ""
     return f"{best.label}: {risk}{gone}"
-
-
-def _races(run: StudyRun) -> dict[tuple[EqualWork, str], list[Race]]:
-    races: dict[tuple[EqualWork, str], list[Race]] = {}
-    for place in run.by_place:
-        for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
-            races.setdefault((group, place.workload or ""), []).append(cells)
-    return races
-
-
-def _words_of(key: tuple[EqualWork, str], keys: Iterable[tuple[EqualWork, str]]) -> str:
-    """Write a kind of answer and a workload, each only if `keys` have several."""
-    kinds, workloads = ({*each} for each in zip(*keys, strict=True))
-    kind = words_of(key[0], kinds) if len(kinds) > 1 else ""
-    return ", ".join(filter(None, (kind, key[1] if len(workloads) > 1 else "")))
 
 
 def wrong(run: StudyRun) -> str:
@@ -176,20 +158,16 @@ def _overtaken(run: StudyRun, scan: Scan) -> Iterator[Row]:
     groups: dict[EqualWork, dict[float, dict[Variant, MeasurementRow]]] = {}
     for value, cells in scan.columns.items():
         for cell in run.ranked_at(cells[0].place):
-            here = groups.setdefault(cell.ranked.group, {}).setdefault(value, {})
-            here[cell.subject] = cell
+            groups.setdefault(cell.ranked.group, {}).setdefault(value, {})[cell.subject] = cell
     for group, times in groups.items():
         title = [scan.title, words_of(group, groups) if len(groups) > 1 else ""]
         firsts = ([c.subject for c in own.values() if c.device_is_first] for own in times.values())
         leaders = dict.fromkeys(tied[0] for tied in firsts if len(tied) == 1)
         for pair in pairwise(leaders):
-            one, other = pair
-            both = {v: own[one].over(own[other]) for v, own in times.items() if {*pair} <= {*own}}
-            ratios = {value: ratio for value, ratio in both.items() if ratio is not None}
-            if len(ratios) < 2:
-                continue
+            both = {v: [own[s] for s in pair] for v, own in times.items() if {*pair} <= {*own}}
+            ratios = {v: ratio for v, (a, b) in both.items() if (ratio := a.over(b)) is not None}
             places = [math.log2(value) if is_size else value for value in ratios]
-            for crossing in crossings(places, list(ratios.values())):
+            for crossing in crossings(places, list(ratios.values())) if len(ratios) > 1 else ():
                 if crossing.faster_before == FIRST:
                     about = f"{write(crossing.at)} {axis.label}"
                     interval = f"{write(crossing.low)} to {write(crossing.high)}"
