@@ -241,7 +241,6 @@ def _overview(told: Sequence[Told], is_cpu: bool) -> list[Table]:
 
 
 def _group(told: Told) -> str:
-    study = told.run.study
-    is_simulation = all(place.workload for place in told.run.by_place)
-    kinds = (is_simulation, study.views is not None, study.published is not None, True)
+    study, are_steps = told.run.study, all(place.workload for place in told.run.by_place)
+    kinds = (are_steps, study.views is not None, study.published is not None, True)
     return _GROUPS[kinds.index(True)]
