@@ -59,6 +59,8 @@ class Algorithm(ABC):
     replaces: for an update, the algorithm that builds the same structure from scratch.
     loses: the key in `outcome` of the number of missing items, if answers may be incomplete.
     library_part: the part of the work done by the library, e.g. "sort", if the rest is ours.
+    is_exact: whether float32 decides an input that it holds exactly; not where coordinates are
+        rounded first, which the tolerance of other inputs then covers.
     """
 
     name: ClassVar[str]
@@ -76,6 +78,7 @@ class Algorithm(ABC):
     replaces: ClassVar[str | None] = None
     loses: ClassVar[str | None] = None
     library_part: ClassVar[str | None] = None
+    is_exact: ClassVar[bool] = True
 
     def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
         self.device = device

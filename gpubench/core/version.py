@@ -43,9 +43,10 @@ NOT_TIMED = {
     "registry", "report", "simulate", "studies", "tasks", "verify",
 }  # fmt: skip
 DESCRIBES = {
-    "conformance_parameters", "declared", "figure", "full_step_velocities", "library_part", "loses",
-    "name", "needs", "observe", "outcome", "replaces", "sample_sizes", "snapshot", "snapshot_of",
-    "source", "structure", "summary", "task_and_answer", "traffic_bytes", "variants",
+    "conformance_parameters", "declared", "figure", "full_step_velocities", "is_exact",
+    "library_part", "loses", "name", "needs", "observe", "outcome", "replaces", "sample_sizes",
+    "snapshot", "snapshot_of", "source", "structure", "summary", "task_and_answer",
+    "traffic_bytes", "variants",
 }  # fmt: skip
 _UNSAID = {"ctx", "kind", "lineno", "type_comment", "type_params"}
 _NAME = re.compile(r'^    name(?:: [^=]+)? = "([a-z0-9-]+)"', re.MULTILINE)

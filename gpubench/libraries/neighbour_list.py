@@ -35,6 +35,7 @@ class NeighbourListCall(LibrarySearch):
     name = "neighbour-list"
     summary = "gpubench.NeighbourList, called on arrays of NumPy, CuPy or PyTorch"
     source = "docs/use.md; the search is search-counting-sort unless others were faster"
+    is_exact = False  # rounds to steps of the box, see `NeighbourList.bound`
     forms: ClassVar[Mapping[str, Form]] = {
         **{
             f"{task}-{kind}": Form(f"{TASKS[task]}, in arrays of {kind}", needs, allocates=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from gpubench import problems
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
 from gpubench.core.oracle import Oracle, first_launch
-from gpubench.core.recipe import Inputs
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,9 @@ class CaseResult:
 
 
 @cache
-def _oracle(family: str, case: Case) -> Oracle:
+def _oracle(family: str, case: Case, exact: bool) -> Oracle:
     """Return the oracle of a case, cached to be shared by all algorithms of the family."""
-    return problems.problems()[family].oracle(case.make(), case.exact)
+    return problems.problems()[family].oracle(case.make(), exact)
 
 
 def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> list[CaseResult]:
@@ -37,26 +36,24 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
     The answer is checked after each of two launches. Between them, it is overwritten with values
     that no correct answer holds, so the second launch must recompute all of it.
     """
-    return [
-        _run(make_algorithm, case.name, case.make(), _oracle(family, case))
-        for case in cases(family)
-    ]
+    return [_run(make_algorithm, case, partial(_oracle, family, case)) for case in cases(family)]
 
 
 def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
     """Run a single case as run_conformance does."""
-    inputs = case.make()
-    oracle = problems.problems()[family].oracle(inputs, case.exact)
-    return _run(make_algorithm, case.name, inputs, oracle)
+    return _run(make_algorithm, case, partial(problems.problems()[family].oracle, case.make()))
 
 
 def _run(
-    make_algorithm: Callable[..., Algorithm], name: str, inputs: Inputs, oracle: Oracle
+    make_algorithm: Callable[..., Algorithm], case: Case, oracle_of: Callable[[bool], Oracle]
 ) -> CaseResult:
+    """Run a case. oracle_of: returns its oracle, given whether the algorithm has to be exact."""
+    name, inputs = case.name, case.make()
     try:
         algorithm = make_algorithm(**inputs.made_for)
     except NotSupported as reason:
         return CaseResult(name, "skipped", str(reason))
+    oracle = oracle_of(case.exact and algorithm.is_exact)
     if problem := first_launch(algorithm, inputs, oracle):
         return CaseResult(name, "wrong", f"after the first launch: {problem}")
     oracle.poison(algorithm)

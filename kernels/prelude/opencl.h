@@ -29,8 +29,9 @@
 #define __umulhi(a, b) mul_hi(a, b)
 #define floorf floor
 #define fmaf fma
-#define rsqrtf rsqrt
-#define rsqrt_of_normal rsqrt
+/* Not rsqrt, which Intel's compiler estimates in some kernels, so that the same pair has two forces. */
+#define rsqrtf(x) (1.0f / sqrt(x))
+#define rsqrt_of_normal rsqrtf
 #define fmaxf fmax
 #define fminf fmin
 #define fabsf fabs

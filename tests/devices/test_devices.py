@@ -351,6 +351,22 @@ class TestKernel:
         with pytest.raises(Exception, match="voodoo"):
             device.kernel("broken.cu", "broken")
 
+    def test_a_reciprocal_root_does_not_depend_on_the_kernel_around_it(
+        self, device: Device, kernels: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Some compilers estimate OpenCL's rsqrt in vectors, and forces differ by their kernel."""
+        (kernels / "roots.cu").write_text(
+            "__global__ void roots(GLOBAL const float *x, GLOBAL float *out)"
+            "{ int i = blockIdx.x * 256 + threadIdx.x;"
+            " out[2 * i] = rsqrtf(x[i]); out[2 * i + 1] = rsqrt_of_normal(x[i]); }"
+        )
+        monkeypatch.setenv("PYOPENCL_BUILD_OPTIONS", "")  # vectors, as users have them
+        x = np.exp(np.random.default_rng(1).uniform(-40, 40, 2**16)).astype(np.float32)
+        out, right = device.empty((len(x), 2), "float32"), np.float32(1) / np.sqrt(x)
+        device.kernel("roots.cu", "roots")(256, 256, device.upload(x), out)
+        off = np.abs(device.download(out) - right[:, None]) / np.spacing(right)[:, None]
+        assert off.max() <= (2 if device.backend == "cuda" else 0)
+
     @pytest.fixture
     def kernels(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """A folder of kernels of the test's own, with the package's preludes."""

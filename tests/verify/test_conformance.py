@@ -590,6 +590,19 @@ def test_a_broken_algorithm_fails_where_it_should(
     assert run_named(algorithm, right_on) == CaseResult(right_on, "ok")
 
 
+def test_what_rounds_coordinates_may_be_wrong_at_the_cutoff_alone() -> None:
+    class Rounds(ClampsAtTheCutoff):
+        is_exact = False
+
+    class ReachesFurther(Rounds):
+        def squared_distance(self, rows, columns, shift) -> np.ndarray:
+            return super().squared_distance(rows, columns, shift) * np.float32(0.99)
+
+    for name in ("a pair at the cutoff", "on cell corners", "4096 particles"):
+        assert run_named(Rounds, name).status == "ok"
+    assert run_named(ReachesFurther, "4096 particles").status == "wrong"
+
+
 def run_named(algorithm: type[Any], name: str) -> CaseResult:
     case = next(case for case in cases(algorithm.family) if case.name == name)
     return run_case(algorithm, algorithm.family, case)
