@@ -54,8 +54,8 @@ NO_LINE = re.compile("Traceback|Exception ignored|Fatal Python|Segmentation")
 # What is no complaint: what a command tells of its work, the usage that Typer shows first, and that
 # Matplotlib will look for fonts again.
 NEWS = re.compile(
-    r"gpubench: (measuring|checking|simulating|process|preparing|an empty sample|for the|going|timing"
-    r"|\d+ s:|.*compiled|.* measured, )"
+    r"gpubench: (measuring|checking|simulating|process|preparing|an empty sample|for the|going"
+    r"|timing|\d+ s:|.*compiled|.* measured, )"
     "|Usage: |Try |Could not save font_manager cache|$"
 )
 
