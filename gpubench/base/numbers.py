@@ -52,8 +52,8 @@ def size(number: int) -> str:
 
 
 def listing(words: Iterable[str]) -> str:
-    """Join words with commas, and the last with "and"; none are a dash."""
-    *first, last = [*words] or ["\N{EN DASH}"]
+    """Join words with commas, and the last with "and"."""
+    *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
 

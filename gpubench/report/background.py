@@ -52,9 +52,7 @@ def machines_table(machines: Sequence[Machine]) -> Table:
             "Measured": lambda machine: words(when(machine.environments)),
             "Driver, memory": lambda machine: words(_of(machine.environment["device"])),
             "Host": lambda machine: words(_of(machine.environment["host"])),
-            "Libraries": lambda m: words(
-                formats.listing(f"{n} {v}" for n, v in m.environment["libraries"].items() if v)
-            ),
+            "Libraries": lambda machine: words(_versions(machine.environment["libraries"])),
             "Copy, GB/s": lambda machine: _span(machine, itemgetter("copy_bandwidth_gb_s")),
             "Overhead, ms": lambda machine: _span(machine, lambda e: overhead_ms(e).get("hot")),
         },
@@ -64,6 +62,11 @@ def machines_table(machines: Sequence[Machine]) -> Table:
 
 def _of(known: Mapping[str, Any]) -> str:
     return ", ".join(w(known[n]) for n, w in _WRITTEN.items() if known.get(n) is not None)
+
+
+def _versions(libraries: Mapping[str, str | None]) -> str:
+    known = [f"{name} {version}" for name, version in libraries.items() if version is not None]
+    return formats.listing(known or [formats.DASH])
 
 
 def _span(machine: Machine, read: Callable[[Mapping[str, Any]], float | None]) -> Item:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from gpubench.report import formats
 from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.figures import Chart, Curve, Point, Scale, panel
 from gpubench.report.machines import StudyRun
-from gpubench.report.steps import ALONE, find, ways
+from gpubench.report.steps import timed
 
 GPUS = tuple(2**power for power in range(7))
 _SERIES = 2  # of each kind, those of the most particles
@@ -37,6 +36,10 @@ class Step(NamedTuple):
         edges = min(2, self.gpus - 1) * self.particles ** (2 / 3)
         return [1, self.gpus > 1, 1e-6 * self.particles / self.gpus, 1e-6 * edges]
 
+    def modelled(self, constants: list[float]) -> float:
+        """Return the milliseconds by a model."""
+        return float(np.dot(constants, self.terms()))
+
 
 def fit(times: Mapping[Step, float]) -> list[float]:
     """Return constants of at least 0 with the least squares of relative residuals of times in ms.
@@ -50,24 +53,18 @@ def fit(times: Mapping[Step, float]) -> list[float]:
     return [*map(float, nnls(relative / lengths, np.ones(len(times)))[0] / lengths)]
 
 
-def modelled(constants: list[float], step: Step) -> float:
-    """Return the milliseconds of a step."""
-    return float(np.dot(constants, step.terms()))
-
-
 def charts(run: StudyRun, slug: str) -> list[Chart]:
     """Draw strong and weak scaling of the usual workload, measured and by the model, if it fits."""
     subject = run.winner(run.timed)
-    slabs = [ALONE, *(way for way in ways(run) if way.decomposition == "slab")] if subject else []
-    every = [(w, n) for w in slabs for n in sorted({cell.place.count for cell in run.timed})]
-    found = {Step(w.ranks, n): find(run, subject, w, n) for w, n in every if subject}
-    cells = {s: c for s, c in found.items() if c and c.mode == "graph" and not c.is_old}
+    every = timed(run, subject).items() if subject else ()
+    slabs = {Step(w.ranks, n): c for (w, n), c in every if w.decomposition in (None, "slab")}
+    cells = {s: c for s, c in slabs.items() if c.mode == "graph" and not c.is_old}
     constants = fit({step: cell.median_ms for step, cell in cells.items()})
-    off = [modelled(constants, s) / c.median_ms - 1 for s, c in cells.items() if constants]
+    off = [s.modelled(constants) / c.median_ms - 1 for s, c in cells.items() if constants]
     if not off or (worst := max(map(abs, off))) > _WORST:
         return []
     gpus = formats.listing([str(gpus) for gpus in sorted({step.gpus for step in cells})])
-    rms, most = map(formats.percent, (math.sqrt(np.square(off).mean()), worst))
+    rms, most = map(formats.percent, (float(np.sqrt(np.square(off).mean())), worst))
     caption = _SAID.format(*map(formats.significant, constants), len(off), gpus, rms, most)
     title, x = "Strong and weak scaling, and a model", Scale("GPUs", "size")
     lines = panel("", _lines(cells, constants), title, "ms")
@@ -82,9 +79,9 @@ def _lines(cells: Mapping[Step, MeasurementRow], constants: list[float]) -> list
         own = grouped(cells, size_of.__getitem__)
         for _, size in sorted((len(steps), size) for size, steps in own.items())[-_SERIES:]:
             name, colour = f"{formats.power(int(size))}{what}", len(lines) // 2
-            timed = [(step.gpus, cells[step]) for step in sorted(own[size])]
-            points = [Point(x, c.median_ms, c.low_ms, c.high_ms, c.told) for x, c in timed]
+            at = [(step.gpus, cells[step]) for step in sorted(own[size])]
+            points = [Point(x, c.median_ms, c.low_ms, c.high_ms, c.told) for x, c in at]
             lines.append(Curve(f"{name}, measured", points, colour))
-            y = [modelled(constants, Step(gpus, size * (gpus if what else 1))) for gpus in GPUS]
+            y = [Step(g, size * (g if what else 1)).modelled(constants) for g in GPUS]
             lines.append(Curve.through(f"{name}, model", GPUS, y, colour, variant=1, marked=False))
     return lines

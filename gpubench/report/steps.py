@@ -51,11 +51,11 @@ def ways(run: StudyRun) -> tuple[Way, ...]:
 
 def find(run: StudyRun, subject: Variant, way: Way, particles: float) -> MeasurementRow | None:
     """Return a subject's timed cell by number of particles and `Way`; None if there is none."""
-    return _shared(run, subject).get((way, int(particles)))
+    return timed(run, subject).get((way, int(particles)))
 
 
 @lru_cache(maxsize=64)
-def _shared(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], MeasurementRow]:
+def timed(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], MeasurementRow]:
     """Return a subject's timed cells of the most common workload, by `Way` and particles."""
     usual = {name: run.kind[name] for name in ("workload", "time_step", "skin")}
     return {

@@ -11,6 +11,7 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
 from gpubench.core.oracle import Oracle, first_launch
+from gpubench.core.recipe import Inputs
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,26 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
     The answer is checked after each of two launches. Between them, it is overwritten with values
     that no correct answer holds, so the second launch must recompute all of it.
     """
-    return [_run(make_algorithm, case, partial(_oracle, family, case)) for case in cases(family)]
+    return [
+        _run(make_algorithm, case, case.make(), partial(_oracle, family, case))
+        for case in cases(family)
+    ]
 
 
 def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
     """Run a single case as run_conformance does."""
-    return _run(make_algorithm, case, partial(problems.problems()[family].oracle, case.make()))
+    inputs = case.make()
+    return _run(make_algorithm, case, inputs, partial(problems.problems()[family].oracle, inputs))
 
 
 def _run(
-    make_algorithm: Callable[..., Algorithm], case: Case, oracle_of: Callable[[bool], Oracle]
+    make_algorithm: Callable[..., Algorithm],
+    case: Case,
+    inputs: Inputs,
+    oracle_of: Callable[[bool], Oracle],
 ) -> CaseResult:
     """Run a case. oracle_of: returns its oracle, given whether the algorithm has to be exact."""
-    name, inputs = case.name, case.make()
+    name = case.name
     try:
         algorithm = make_algorithm(**inputs.made_for)
     except NotSupported as reason:

@@ -14,21 +14,21 @@ from report_pages import run_of
 
 from gpubench.core.version import version_of
 from gpubench.report import scaling
-from gpubench.report.scaling import GPUS, Step, fit, modelled
+from gpubench.report.scaling import GPUS, Step, fit
 
 STEPS = [Step(gpus, 2.0**n) for gpus, n in product((1, 2, 4), (20, 22, 24, 26))]
 RIGHT = [0.02, 0.05, 0.25, 0.6]  # ms, ms, ns a particle, ns a particle of an edge
 
 
 def times(constants: list[float]) -> dict[Step, float]:
-    return {step: modelled(constants, step) for step in STEPS}
+    return {step: step.modelled(constants) for step in STEPS}
 
 
 def records(noise: float = 0.0, mode: str = "graph", gpus: Any = (1, 2, 4), is_new: bool = True):
     """Steps on one GPU and in slabs on several, by a model, every other one slower by `noise`."""
     each = [at for at in STEPS if at.gpus in gpus]
     for number, at in enumerate(each):
-        ms = modelled(RIGHT, at) * (1 + noise * (number % 2))
+        ms = at.modelled(RIGHT) * (1 + noise * (number % 2))
         shares = at.gpus if at.gpus > 1 else None
         made = step(
             particles=int(at.particles), shares=shares, decomposition=shares and "slab", mode=mode
@@ -44,9 +44,9 @@ def test_a_fit_finds_the_constants(constants):
 
 
 def test_a_step_by_hand():
-    assert modelled([1, 2, 3, 4], Step(1, 1e6)) == pytest.approx(1 + 3)
-    assert modelled([1, 2, 3, 4], Step(2, 1e6)) == pytest.approx(1 + 2 + 3 / 2 + 4 * 0.01)
-    assert modelled([1, 2, 3, 4], Step(8, 1e6)) == pytest.approx(1 + 2 + 3 / 8 + 4 * 0.02)
+    assert Step(1, 1e6).modelled([1, 2, 3, 4]) == pytest.approx(1 + 3)
+    assert Step(2, 1e6).modelled([1, 2, 3, 4]) == pytest.approx(1 + 2 + 3 / 2 + 4 * 0.01)
+    assert Step(8, 1e6).modelled([1, 2, 3, 4]) == pytest.approx(1 + 2 + 3 / 8 + 4 * 0.02)
 
 
 @pytest.mark.parametrize("kept", [STEPS[:7], [s for s in STEPS if s.gpus < 4]], ids=["few", "two"])
@@ -64,11 +64,11 @@ def test_a_chart_has_the_measured_and_the_modelled_series():
     ]
     weak, model = panel.lines[4:6]
     assert [(p.x, p.y) for p in weak.points] == [
-        (gpus, pytest.approx(modelled(RIGHT, Step(gpus, gpus * 2**22)), rel=0.021))
+        (gpus, pytest.approx(Step(gpus, gpus * 2**22).modelled(RIGHT), rel=0.021))
         for gpus in (1, 4)
     ]
     assert [point.x for point in model.points] == [*GPUS] and not model.marked
-    assert model.points[-1].y == pytest.approx(modelled(RIGHT, Step(64, 64 * 2**22)), rel=0.03)
+    assert model.points[-1].y == pytest.approx(Step(64, 64 * 2**22).modelled(RIGHT), rel=0.03)
     assert "not a measurement" in chart.caption and "on 1, 2 and 4 GPUs" in chart.caption
     assert "12 times" in chart.caption
 
