@@ -2,12 +2,11 @@
    them for neighbour_bitmask_list.cu, which need not test them again:
 
        for each particle i, for each of the nine rows around it:
-           begins[row][i] = its first candidate
+           begins[row][i] = its first candidate, and wraps[row][i] where it goes on past a periodic end (see wraps.h)
            masks[row * WORDS + w][i] = a bit for each of 32 candidates, set where one is nearer than the cutoff
 
-   If these take more than WORDS words, or wrap around a periodic row, begins is -1. Rows of
-   `masks` and `begins` are `particles` long. */
-#include "common/marks.h"
+   If these take more than WORDS words, begins is -1. Rows of `masks`, `begins` and `wraps` are `particles` long. */
+#include "common/wraps.h"
 
 /* If rows take several words, the latency hidden by more warps outweighs a few spilled registers. */
 #if defined(__CUDACC__) && WORDS > 1
@@ -16,10 +15,20 @@
 #define OCCUPANCY
 #endif
 
+#define KEEP(word)                                                                                                    \
+    {                                                                                                                 \
+        if (w < WORDS) {                                                                                              \
+            *mask = word;                                                                                             \
+            mask += particles;                                                                                        \
+        }                                                                                                             \
+        ++w;                                                                                                          \
+    }
+
 __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
                       GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
                       float cutoff2, float slack, int particles, GLOBAL int *__restrict__ counts,
-                      GLOBAL int *__restrict__ begins, GLOBAL unsigned *__restrict__ masks)
+                      GLOBAL int *__restrict__ begins, GLOBAL int *__restrict__ wraps,
+                      GLOBAL unsigned *__restrict__ masks)
 {
     unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
     if (slot >= particles)
@@ -53,22 +62,33 @@ __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions, GLO
         for (int dy = 0; dy < 3; ++dy, begin_of += particles) {
             const Stretch s = row[dy];
             const int own = dy == 1 ? (int)slot : -1; /* in a row with its own y only */
-            int w = 0;
+            int w = 0, many = 0, begin = HALF ? max(s.begin, (int)slot + 1) : s.begin;
+            unsigned word = 0; /* of a wrapped row, that is not yet full */
             for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
                 Piece piece;
                 set_piece(&piece, s, is_far, grid, slot);
+                if (is_far && piece.begin < piece.end)
+                    begin = wrapped(begin, many, piece.begin, &wraps[(3 * dz + dy) * (size_t)particles + slot]);
 #pragma unroll 1
-                for (int first = piece.begin; first < piece.end; first += 32, ++w) {
+                for (int first = piece.begin; first < piece.end; first += 32) {
                     const unsigned near = word_of(positions, p, &piece, first, shift_y[dy], shift_z, cutoff2, own);
                     found += __popc(near);
-                    if (w < WORDS) {
-                        *mask = near;
-                        mask += particles;
+                    if (PERIODIC) {
+                        const int at = many & 31, more = min(32, piece.end - first);
+                        many += more;
+                        word |= near << at;
+                        if (at + more < 32)
+                            continue;
+                        KEEP(word)
+                        word = at ? near >> (32 - at) : 0;
+                    } else {
+                        KEEP(near)
                     }
                 }
             }
-            const int has_far = s.far_begin < s.far_end, begin = HALF ? max(s.begin, (int)slot + 1) : s.begin;
-            *begin_of = w > WORDS || has_far ? -1 : begin;
+            if (PERIODIC && many & 31)
+                KEEP(word)
+            *begin_of = w > WORDS ? -1 : begin;
             for (; w < WORDS; ++w, mask += particles)
                 *mask = 0;
         }

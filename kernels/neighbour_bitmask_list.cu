@@ -9,7 +9,7 @@
    STAGED is 0 for the plain kernel, which comes first: each thread writes its own row. On CUDA, with 1, a
    thread collects up to 32 neighbours in shared memory at a time, from the words that have bits, and its warp
    writes them row by row. */
-#include "common/marks.h"
+#include "common/wraps.h"
 
 /* The candidates of a particle in one of the rows around it. */
 __device__ __forceinline__ Stretch row_of(GLOBAL const Grid *grid, GLOBAL const int *start, float4 p, int number,
@@ -50,19 +50,25 @@ __device__ __forceinline__ int64 write_row(GLOBAL const float4 *positions, GLOBA
     const float4 p = positions[slot];
     float shift_y, shift_z;
     const Stretch s = row_of(grid, start, p, number, cutoff2, slack, &shift_y, &shift_z);
-    const int is_marked = words_of(s, slot) <= WORDS;
-    int w = number * WORDS;
+    const int is_marked = candidates_of(s, slot) <= 32 * WORDS;
+    masks += (size_t)number * WORDS * particles + slot;
+    int before = 0; /* candidates */
     for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
         Piece piece;
         set_piece(&piece, s, is_far, grid, slot);
-        for (int first = piece.begin; first < piece.end; first += 32, ++w) {
-            unsigned bits = is_marked ? masks[(size_t)w * particles + slot]
-                                      : word_of(positions, p, &piece, first, shift_y, shift_z, cutoff2, slot);
+        while (piece.begin < piece.end) {
+            const Piece part = part_of(piece, piece.begin, before);
+            const int many = part.end - part.begin;
+            unsigned bits = is_marked ? masks[(size_t)(before / 32) * particles] >> (before & 31) &
+                                            0xffffffffu >> (32 - many)
+                                      : word_of(positions, p, &part, part.begin, shift_y, shift_z, cutoff2, slot);
             for (; bits; ++place) {
-                const int j = first + taken(&bits);
+                const int j = part.begin + taken(&bits);
                 if (place < capacity)
                     neighbours[place] = order[j];
             }
+            before += many;
+            piece.begin = part.end;
         }
     }
     return place;
@@ -74,7 +80,7 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
                      GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
                      float cutoff2, float slack, int particles, GLOBAL const int64 *__restrict__ offsets,
                      GLOBAL int *__restrict__ neighbours, int64 capacity, GLOBAL const int *__restrict__ begins,
-                     GLOBAL const unsigned *__restrict__ masks)
+                     GLOBAL const int *__restrict__ wraps, GLOBAL const unsigned *__restrict__ masks)
 {
     unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
     if (slot >= particles)
@@ -123,53 +129,46 @@ __device__ __forceinline__ void write_rows(const int *stage, int4 *rows, int lis
     __syncwarp();
 }
 
-/* Store the nonzero words of ROWS_AT_ONCE rows, each with the candidate of its first bit, and return their end.
-   Unmarked rows become bits of `others`. */
-__device__ __forceinline__ int noted_words(int2 *words, int from, const float4 *__restrict__ positions,
-                                           const int *__restrict__ start, const Grid *__restrict__ grid,
-                                           float cutoff2, float slack, int particles,
-                                           const int *__restrict__ begins, const unsigned *__restrict__ masks,
+/* Note the words of ROWS_AT_ONCE rows, each with its first candidate, and return their end. Unmarked rows become bits
+   of `others`. */
+__device__ __forceinline__ int noted_words(int2 *words, int from, int particles, const int *__restrict__ begins,
+                                           const int *__restrict__ wraps, const unsigned *__restrict__ masks,
                                            int slot, unsigned *others)
 {
-    int begin[ROWS_AT_ONCE], end = threadIdx.x; /* all loads first, so that they overlap */
-    unsigned loaded[ROWS_AT_ONCE * WORDS], unlike = 0;
-    begins += (size_t)from * particles + slot;
+    int begin[ROWS_AT_ONCE], wrap[ROWS_AT_ONCE], end = threadIdx.x; /* all loads first, so that they overlap */
+    unsigned loaded[ROWS_AT_ONCE * WORDS];
+    const size_t first = (size_t)from * particles + slot;
     const unsigned *mask = masks + (size_t)from * WORDS * particles + slot;
 #pragma unroll
-    for (int r = 0; r < ROWS_AT_ONCE; ++r, begins += particles)
-        begin[r] = *begins;
+    for (int r = 0; r < ROWS_AT_ONCE; ++r)
+        begin[r] = begins[first + (size_t)r * particles];
 #pragma unroll
     for (int w = 0; w < ROWS_AT_ONCE * WORDS; ++w, mask += particles)
         loaded[w] = *mask;
 #pragma unroll
+    for (int r = 0; r < ROWS_AT_ONCE && PERIODIC; ++r)
+        wrap[r] = begin[r] < -1 ? wraps[first + (size_t)r * particles] : 0;
+#pragma unroll
     for (int w = 0; w < ROWS_AT_ONCE * WORDS; ++w) {
-        if (begin[w / WORDS] < 0) {
-            unlike |= 1u << (from + w / WORDS);
+        const int r = w / WORDS, of_row = 32 * (w % WORDS);
+        if (begin[r] == -1) {
+            *others |= 1u << (from + r);
         } else if (loaded[w]) {
-            words[end] = make_int2(begin[w / WORDS] + 32 * (w % WORDS), (int)loaded[w]);
-            end += BLOCK;
-        }
-    }
-#pragma unroll 1
-    for (; unlike; unlike &= unlike - 1) {
-        const int number = __ffs(unlike) - 1;
-        float shift_y, shift_z;
-        const Stretch s = row_of(grid, start, positions[slot], number, cutoff2, slack, &shift_y, &shift_z);
-        if (words_of(s, slot) > WORDS) {
-            *others |= 1u << number;
-            continue;
-        }
-        int w = number * WORDS;
-        for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
-            Piece piece;
-            set_piece(&piece, s, is_far, grid, slot);
-            for (int first = piece.begin; first < piece.end; first += 32, ++w) {
-                const unsigned bits = masks[(size_t)w * particles + slot];
-                if (bits) {
-                    words[end] = make_int2(first, (int)bits);
+            int at = begin[r] + of_row;
+            if (PERIODIC && begin[r] < 0) {
+                at = -2 - begin[r] + of_row;
+                const int near = (wrap[r] & ((1 << NEAR_BITS) - 1)) - of_row;
+                const unsigned far = loaded[w] & (near <= 0 ? ALL : near < 32 ? ALL << near : 0);
+                if (far) {
+                    words[end] = make_int2(at + (wrap[r] >> NEAR_BITS), (int)far);
                     end += BLOCK;
                 }
+                loaded[w] ^= far;
+                if (!loaded[w])
+                    continue;
             }
+            words[end] = make_int2(at, (int)loaded[w]);
+            end += BLOCK;
         }
     }
     return end;
@@ -180,11 +179,11 @@ __global__ void __launch_bounds__(BLOCK)
          GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
          float cutoff2, float slack, int particles, GLOBAL const int64 *__restrict__ offsets,
          GLOBAL int *__restrict__ neighbours, int64 capacity, GLOBAL const int *__restrict__ begins,
-         GLOBAL const unsigned *__restrict__ masks)
+         GLOBAL const int *__restrict__ wraps, GLOBAL const unsigned *__restrict__ masks)
 {
     __shared__ int stage[BLOCK * PITCH];
     __shared__ int4 rows[BLOCK];
-    __shared__ int2 words[(ROWS_AT_ONCE * WORDS + 1) * BLOCK]; /* one more is read, but not used */
+    __shared__ int2 words[(ROWS_AT_ONCE * (WORDS + PERIODIC) + 1) * BLOCK]; /* one more is read, but not used */
     const int slot = blockIdx.x * BLOCK + threadIdx.x, own = threadIdx.x * PITCH;
     int next = own, at = threadIdx.x, end = threadIdx.x, first = 0;
     int64 place = slot < particles ? offsets[order[slot]] : 0;
@@ -193,8 +192,7 @@ __global__ void __launch_bounds__(BLOCK)
         if (!__any_sync(ALL, at < end)) {
             at = end = threadIdx.x;
             if (slot < particles)
-                end = noted_words(words, from, positions, start, grid, cutoff2, slack, particles, begins, masks, slot,
-                                  &others);
+                end = noted_words(words, from, particles, begins, wraps, masks, slot, &others);
             from += ROWS_AT_ONCE;
             first = words[at].x;
             bits = words[at].y;

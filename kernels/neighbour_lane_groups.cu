@@ -3,7 +3,7 @@
    PERIODIC and REACH as in neighbour_sorted_count.cu, whose distance test this repeats to the bit. Needs warps (CUDA).
 
    With AHEAD the first LANES candidates of all rows are loaded before any is tested, as there are too few threads to
-   hide dependent loads. That pays if few rows are longer. */
+   hide dependent loads; then those past a periodic end likewise. That pays if few rows are longer. */
 #include "common/stretch.h"
 
 #define ROWS 9
@@ -43,16 +43,16 @@ __device__ __forceinline__ Row row_of(const Grid *grid, const int *start, int nu
     return row;
 }
 
-/* The first candidates of all rows. */
-#define FOR_FIRST_CANDIDATES(VISIT, ID)                                                                               \
+/* The first candidates of all rows: LANES of each, from BEGIN to END. */
+#define FOR_FIRST_CANDIDATES(VISIT, ID, BEGIN, END, SHIFT_X)                                                          \
     {                                                                                                                 \
         bool is_one[ROWS];                                                                                            \
         int id[ROWS];                                                                                                 \
         float4 q[ROWS];                                                                                               \
         _Pragma("unroll") for (int r = 0; r < ROWS; ++r)                                                              \
         {                                                                                                             \
-            const int j = OF(r, own.stretch.begin) + lane;                                                            \
-            is_one[r] = j < OF(r, own.stretch.end) && j != slot;                                                      \
+            const int j = OF(r, BEGIN) + lane;                                                                        \
+            is_one[r] = j < OF(r, END) && j != slot;                                                                  \
             q[r] = positions[is_one[r] ? j : slot];                                                                   \
             id[r] = ID(is_one[r] ? j : slot);                                                                         \
         }                                                                                                             \
@@ -60,20 +60,24 @@ __device__ __forceinline__ Row row_of(const Grid *grid, const int *start, int nu
         {                                                                                                             \
             const float shift_y = PERIODIC ? OF(r, own.shift_y) : 0.0f;                                               \
             const float shift_z = PERIODIC ? OF(r, own.shift_z) : 0.0f;                                               \
-            VISIT(is_one[r] & is_near(p, q[r], 0.0f, shift_y, shift_z, cutoff2), id[r])                               \
+            VISIT(is_one[r] & is_near(p, q[r], SHIFT_X, shift_y, shift_z, cutoff2), id[r])                            \
         }                                                                                                             \
     }
 
 /* Iterate over the candidates of a particle, LANES at a time: each thread calls VISIT(near, id) with whether its
    candidate is a neighbour, and with its id, loaded by ID(j). Warps stay converged: row lengths are uniform. */
 #define FOR_ALL_CANDIDATES(VISIT, ID)                                                                                 \
-    if (AHEAD)                                                                                                        \
-        FOR_FIRST_CANDIDATES(VISIT, ID)                                                                               \
     for (int is_far = 0; is_far <= PERIODIC; ++is_far) {                                                              \
-        const int begin = is_far ? own.stretch.far_begin : own.stretch.begin + (AHEAD ? LANES : 0);                   \
+        int begin = is_far ? own.stretch.far_begin : own.stretch.begin;                                               \
         const int end = is_far ? own.stretch.far_end : own.stretch.end;                                               \
-        if ((AHEAD || is_far) && !__any_sync(ALL, begin < end))                                                       \
+        if (is_far && !__any_sync(ALL, begin < end))                                                                  \
             continue;                                                                                                 \
+        if (AHEAD) {                                                                                                  \
+            FOR_FIRST_CANDIDATES(VISIT, ID, begin, end, is_far ? OF(r, own.shift_x) : 0.0f)                           \
+            begin += LANES;                                                                                           \
+            if (!__any_sync(ALL, begin < end))                                                                        \
+                continue;                                                                                             \
+        }                                                                                                             \
         _Pragma("unroll 1") for (int r = 0; r < ROWS; ++r)                                                            \
         {                                                                                                             \
             const int last = OF(r, end);                                                                              \

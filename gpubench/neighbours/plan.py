@@ -273,7 +273,7 @@ def _parameters_for(
     """
     parts = method.parts(device, particles, grid)
     in_row = particles / math.prod(grid.size) * row_volume(grid, cutoff, parts)
-    is_marked = not lanes_for(particles, math.inf, in_row, lists=True)
+    is_marked = not lanes_for(particles, math.inf, in_row)
     has_room = words_for(in_row, any(grid.periodic)) <= STAGED_WORDS
     if "cuda" not in device.features or parts == 1 or has_room or not is_marked:
         return method.defaults

@@ -26,9 +26,11 @@ ROUNDINGS = 8  # error bound of the distance to a cell, in roundings of the larg
 ROWS = 9  # rows of cells searched per particle
 MOST_WORDS = 10  # 32-bit masks per row of cells; a block on CUDA has shared memory for one less
 # Few particles do not fill a GPU with one thread each, so several threads (LANES) share a particle.
-# Keys: the least mean number of neighbours to which an entry applies. Values of FEW (for lists) and
-# of FEW_COUNTED (for counts): the most particles that count as few. Measured on an H200.
+# Keys: the least mean number of neighbours to which an entry applies. Values of FEW (for lists), of
+# FEW_WRAPPED (in periodic boxes) and of FEW_COUNTED (for counts): the most particles that count as
+# few. Measured on an H200, FEW_WRAPPED on an H100.
 FEW = {0.0: 2**13, 40.0: 2**15}
+FEW_WRAPPED = {0.0: 2**14, 40.0: 2**15}
 FEW_COUNTED = {0.0: 2**15}
 LANES = {0.0: 16, 150.0: 32}
 
@@ -112,7 +114,8 @@ class CellQuery(Workspace):
         in_row = density * row_volume(grid, cutoff, reach)
         if "cuda" in device.features:
             neighbours = 4 / 3 * math.pi * cutoff**3 * density
-            self._lanes = lanes_for(particles, neighbours, in_row, lists=lists)
+            few = FEW_COUNTED if not lists else FEW_WRAPPED if kept["PERIODIC"] else FEW
+            self._lanes = lanes_for(particles, neighbours, in_row, few)
         if self._lanes:
             self._count_shape = self._fill_shape = self._lanes, GROUP_BLOCK
             ahead = {"LANES": self._lanes, "AHEAD": int(in_row <= self._lanes)}
@@ -120,9 +123,10 @@ class CellQuery(Workspace):
             kept |= ahead
         elif lists:
             self._count_shape = self._fill_shape = 1, LIST_BLOCK
-            words = words_for(in_row, any(grid.periodic))
+            words, wraps = words_for(in_row, False), int(any(grid.periodic))
             self._masks = {
                 "begins": self._allocate(ROWS * particles, "int32"),
+                "wraps": self._allocate(ROWS * particles * wraps, "int32"),
                 "masks": self._allocate(ROWS * words * particles, "uint32"),
             }
             kept |= {"BLOCK": LIST_BLOCK, "STEP": LIST_STEP, "WORDS": words}
@@ -234,18 +238,20 @@ def row_volume(grid: Grid, cutoff: float, reach: int) -> float:
     return (2 + 1 / reach) * cutoff * y * z
 
 
-def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) -> int:
+def lanes_for(
+    particles: int, neighbours: float, in_row: float, few: Mapping[float, int] = FEW
+) -> int:
     """Return the number of threads per particle on a GPU; 0 selects the one-thread kernels.
 
     Several threads share a particle if particles are few, or if they have more candidates than
     `neighbour_bitmask_count.cu` can mark. neighbours: mean number per particle. in_row: mean number
-    of candidates in the longest row of cells. lists: whether neighbours are listed.
+    of candidates in the longest row of cells. few: by neighbours, the most particles that are few.
     """
-    few, lanes = (
+    most, lanes = (
         max(number for least, number in by_neighbours.items() if neighbours >= least)
-        for by_neighbours in (FEW if lists else FEW_COUNTED, LANES)
+        for by_neighbours in (few, LANES)
     )
-    return lanes if particles <= few or _words(in_row) > MOST_WORDS else 0
+    return lanes if particles <= most or _words(in_row) > MOST_WORDS else 0
 
 
 def words_for(in_row: float, is_periodic: bool) -> int:

@@ -60,7 +60,7 @@ def test_writes_what_it_says(tmp_path):
 
 
 def test_marks_of_long_rows_leave_room_in_shared_memory(tmp_path):
-    for neighbours, words in ((300, 8), (400, 9), (600, 9)):  # 10 would not fit
+    for neighbours, words in ((300, 7), (400, 8), (600, 8)):  # 9 would not fit
         write(tmp_path / str(neighbours), periodic="xyz", neighbours=neighbours)
         text = (tmp_path / str(neighbours) / FILES[0]).read_text()
         assert int(re.search(r"WORDS = (\d+)", text)[1]) == words

@@ -533,7 +533,7 @@ def test_marks_of_long_rows_leave_room_in_shared_memory(periodic):
         parts = _parameters_for(FakeDevice(), method, n, grid, 1.0)["parts"]
         parts = parts or method.parts(FakeDevice(), n, grid)
         in_row = n / 1000 * row_volume(grid, 1.0, parts)
-        if not lanes_for(n, 4.2 * per_cell, in_row, lists=True):
+        if not lanes_for(n, 4.2 * per_cell, in_row):
             found.add(words_for(in_row, periodic))
     assert max(found) == 9  # with 10, a block takes more than 48 KiB
 

@@ -55,8 +55,8 @@ def _texts(periodic: str, neighbours: float) -> list[str]:
     in_cube = neighbours / (4 / 3 * math.pi)  # particles in a cube with the cutoff as its edge
     parts = max(1, min(round(in_cube), MOST_PARTS))
     # The factor 1.1: cells are on average about 10 % longer than the cutoff.
-    words = cell_query.words_for(1.1 * (2 + 1 / parts) * in_cube, bool(periodic))
-    words = min(words, STAGED_WORDS)
+    words = cell_query.words_for(1.1 * (2 + 1 / parts) * in_cube, False)
+    words = min(words, STAGED_WORDS - bool(periodic))
     constants = {
         "PERIODIC": int(bool(periodic)), "PARTS": parts, "WORDS": words,
         "SORT_BLOCK": counting_sort.BLOCK, "SORT_ITEMS": counting_sort.ITEMS,
