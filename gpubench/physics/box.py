@@ -66,10 +66,14 @@ class Box:
     def to_units(self, positions: Floats) -> Words:
         """Return positions (particles, 3) as units, uint32, clamped to the walls."""
         units = np.asarray(self.units)
-        fraction = np.asarray(positions, np.float64) / self.size
-        fraction -= np.where(self.periodic, np.floor(fraction), 0.0)
-        scaled = np.floor(fraction * units)
-        places: Words = np.clip(scaled, 0, units - 1).astype(np.uint32)
+        places: Words = np.empty(np.shape(positions), np.uint32)
+
+        def part(begin: int, end: int) -> None:
+            fraction = np.asarray(positions[begin:end], np.float64) / self.size
+            fraction -= np.where(self.periodic, np.floor(fraction), 0.0)
+            places[begin:end] = np.clip(np.floor(fraction * units), 0, units - 1)
+
+        over(len(places), part)
         return places
 
     def to_positions(self, units: Words) -> Floats:

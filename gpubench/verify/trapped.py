@@ -1,7 +1,8 @@
-"""Run traps on a library, each in a process of its own: what comes of it is a `Caught`.
+"""Run traps on a library, in other processes: what comes of it is a `Caught`.
 
-`gpubench.verify.trapped ALGORITHM FORM DEVICE TRAP...` is a child that writes a line for each. It
-forks for every trap, so that what a library imports is imported once.
+`gpubench.verify.trapped ALGORITHM FORM DEVICE TRAP...` is a child that writes a line for each. What
+a library imports is imported once: the child forks, and a fork takes traps for as long as they go
+well. The first that does not is tried again, as the first of the next fork, which ends with it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,6 +41,7 @@ MOST_BYTES = 2**33  # that a process may take on a host
 SHRUNK, SHOWN = 2**14, 40  # particles that are shrunk, and that are printed
 TRIES, ROUNDS = 300, 20
 FORKED = {"torch"}  # slow to import, and on import leaves CUDA closed, which no fork could use
+WELL = ("right", "not offered")
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 # Errors by which Python code fails by accident; by others, with words, a library refuses.
 ACCIDENTS = LookupError, AttributeError, NameError, AssertionError, ZeroDivisionError
@@ -77,15 +80,25 @@ def main(algorithm: str, form: str, spec: str, limit: str, *names: str) -> None:
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     chosen = [replace(traps()[name], limit=int(limit) or traps()[name].limit) for name in names]
-    forked(cls, form, spec, chosen[0])  # imports what is slow to import
-    for trap in chosen:
-        cell = forked(cls, form, spec, trap)
+    forked(cls, form, spec, chosen[:1])  # imports what is slow to import
+    for cell in caught(cls, form, spec, chosen):
         print(json.dumps(structs.asdict(cell)), file=out, flush=True)
 
 
-def forked(cls: Any, form: str, spec: str, trap: Trap) -> Caught:
-    """Run a trap in a fork of this process, and read what it tells before it ends."""
+def caught(cls: Any, form: str, spec: str, traps: Sequence[Trap]) -> Iterator[Caught]:
+    """Yield the cells of traps, in their order."""
+    while traps:
+        yield from (cells := forked(cls, form, spec, traps))
+        traps = traps[len(cells) :]
+
+
+def forked(cls: Any, form: str, spec: str, traps: Sequence[Trap]) -> list[Caught]:
+    """Run traps in a fork of this process, up to one that does not go well.
+
+    Return the cells of those before it; of the first, in any case.
+    """
     ours, its = os.pipe()
+    found: dict[str, dict[str, Any]] = {(name := traps[0].name): {"library": cls.name}}
     with tempfile.TemporaryFile() as errors:
         if not (child := os.fork()):
             os.close(ours)
@@ -93,32 +106,40 @@ def forked(cls: Any, form: str, spec: str, trap: Trap) -> Caught:
             os.dup2(errors.fileno(), 1)
             signal.alarm(LONG)
             with os.fdopen(its, "w") as told:
-                _tell(cls, form, spec, trap, lambda cell: print(cell, file=told, flush=True))
+                tell = partial(print, file=told, flush=True)
+                _try(cls, form, spec, traps, lambda *of: tell(json.dumps(of)))
             os._exit(0)
         os.close(its)
-        with os.fdopen(ours) as told:
-            *_, last = [json.dumps({"library": cls.name}), *told]
+        with os.fdopen(ours) as lines:
+            found |= dict(map(json.loads, lines))
         _, status = os.waitpid(child, 0)
         errors.seek(0)
         said = errors.read().decode(errors="replace").strip().splitlines()
-    found = json.loads(last)
-    if "state" not in found:
+    first = found[name]
+    if "state" not in first:
         number = os.waitstatus_to_exitcode(status)
-        name = signal.Signals(-number).name if number < 0 else f"status {number}"
+        ended = signal.Signals(-number).name if number < 0 else f"status {number}"
         is_late = number == -signal.SIGALRM
-        why = f"no answer within {trap.limit} s" if is_late else f"{name} {' '.join(said[-1:])}"
-        found |= {"state": "hung" if is_late else "crashed", "said": _first(why)}
-    if found["state"] in FAILED and "bug" not in found:
-        found["bug"] = Tried(cls, form, None, trap, print).bug(trap.make(), found["said"])
-    modules = {*found.pop("modules", ())} - sys.modules.keys()
-    for module in modules & FORKED if spec.startswith("cuda") else modules:  # for traps to come
+        late = f"no answer within {traps[0].limit} s"
+        why = late if is_late else f"{ended} {' '.join(said[-1:])}"
+        first |= {"state": "hung" if is_late else "crashed", "said": _first(why)}
+    if first["state"] in FAILED and "bug" not in first:
+        tried = Tried(cls, form, None, traps[0], print)
+        first["bug"] = tried.bug(traps[0].make(), first["said"])
+    sure = [(trap, of) for trap in traps if "state" in (of := found.get(trap.name, {}))]
+    loaded = {module for _, of in sure for module in of.pop("modules", ())}
+    loaded -= sys.modules.keys()
+    for module in loaded & FORKED if spec.startswith("cuda") else loaded:  # for traps to come
         with suppress(Exception):
             __import__(module)
-    return Caught(form=form, trap=trap.name, group=trap.group, **found)
+    return [Caught(form=form, trap=t.name, group=t.group, **of) for t, of in sure]
 
 
-def _tell(cls: Any, form: str, spec: str, trap: Trap, tell: Callable[[str], None]) -> None:
-    """Run a trap, and tell what is known of its cell, whenever more is."""
+def _try(cls: Any, form: str, spec: str, traps: Sequence[Trap], tell: Callable[..., None]) -> None:
+    """Run traps, and tell what is known of each cell, whenever more is; end where one goes ill.
+
+    Nothing is told of the state of that one, unless it is the first.
+    """
     from gpubench.devices import open_device
 
     device = open_device(spec)
@@ -127,23 +148,29 @@ def _tell(cls: Any, form: str, spec: str, trap: Trap, tell: Callable[[str], None
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     for number in CRASHES:  # which a device may have taken for itself
         signal.signal(number, signal.SIG_DFL)
-    tried, inputs = Tried(cls, form, device, trap, tell), trap.make()
-    state, said = tried.outcome(inputs)
-    modules = [name for name in sys.modules if not name.startswith(("gpubench", "_"))]
-    found = {"library": tried.library, "state": state, "said": said, "modules": modules}
-    signal.alarm(LONG)
-    tell(json.dumps(found))
-    if state == "wrong":
-        if len(inputs.positions) <= SHRUNK and trap.use != "count":
-            inputs, said = tried.smallest(inputs, said)
-        tell(json.dumps(found | {"said": said, "bug": tried.bug(inputs, said)}))
+    for trap in traps:
+        tried = Tried(cls, form, device, trap, partial(tell, trap.name))
+        inputs = trap.make()
+        state, said = tried.outcome(inputs)
+        signal.alarm(LONG)
+        if state not in WELL and trap is not traps[0]:
+            return
+        modules = [name for name in sys.modules if not name.startswith(("gpubench", "_"))]
+        found = {"library": tried.library, "state": state, "said": said, "modules": modules}
+        tell(trap.name, found)
+        if state == "wrong":
+            if len(inputs.positions) <= SHRUNK and trap.use != "count":
+                inputs, said = tried.smallest(inputs, said)
+            tell(trap.name, found | {"said": said, "bug": tried.bug(inputs, said)})
+        if state not in WELL:
+            return
 
 
 class Tried:
     """A trap on a library. library: its name and version, once it is known."""
 
     def __init__(
-        self, cls: Any, form: str, device: Any, trap: Trap, tell: Callable[[str], None]
+        self, cls: Any, form: str, device: Any, trap: Trap, tell: Callable[..., None]
     ) -> None:
         self._cls, self._form, self._device, self._trap, self._tell = cls, form, device, trap, tell
         self.library: str = getattr(cls, "called", cls.name)
@@ -179,7 +206,7 @@ class Tried:
             raise NotSupported(f"needs {', '.join(missing)}")
         made = self._cls(self._device, form=self._form, parameters={}, **inputs.made_for)
         self.library = made.library or self.library
-        self._tell(json.dumps({"library": self.library}))  # in case that it crashes
+        self._tell({"library": self.library})  # in case that it crashes
         made.hold(inputs)
         if (change := self._trap.given) is not None:
             with made.on_stream():

@@ -258,8 +258,13 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
         results = [r for r in results if f"{name} sorts no" not in r.reason]
         assert len(results) > 5
     if form == "pairs-gpu":  # vesin's cells lose pairs at distance 0
-        lost = [r for r in results if r.reason.endswith("with the shift [0 0 0] is missing")]
-        assert 0 < len(lost) < 3
+        lost = [
+            r
+            for r in results
+            if r.reason.endswith("[0 0 0] is missing")
+            or (r.name == "on the corners" and r.reason.endswith("is missing"))
+        ]
+        assert 0 < len(lost) < 4
         results = [r for r in results if r not in lost]
     if form.startswith("transpose") and not cls.transposes_any:
         results = [r for r in results if "which needs blocks with B_ji = -B_ij" not in r.reason]

@@ -31,6 +31,8 @@ import numpy as np
 from gpubench.contracts import Form, HostPairs, NotSupported
 from gpubench.problems.images.oracle import pairs_within
 
+SEARCHED = []
+
 class Planted(HostPairs):
     name, summary, source = "planted-images", "planted", "tests"
     package = module = "numpy"
@@ -47,8 +49,11 @@ class Planted(HostPairs):
             raise IndexError("list index out of range")
         if self.form == "sleeps":
             time.sleep(600)
-        if self.form == "aborts":
+        if self.form == "aborts" or self.form == "wears" and SEARCHED:
             os.abort()
+        if self.form == "tires" and SEARCHED:
+            raise ValueError("no more")
+        SEARCHED.append(self.form)
         if self.form == "exits":
             os._exit(3)
         i, j, shifts, apart = pairs_within(x, x.cutoff, np.arange(len(x.positions)))
@@ -57,7 +62,10 @@ class Planted(HostPairs):
             kept = np.repeat(np.arange(len(i)), 2)
         return i[kept], j[kept], shifts[kept]
 """
-FORMS = "right", "blind", "refuses", "aborts", "exits", "sleeps", "trips", "lacks", "twice"
+FORMS = (
+    "right", "blind", "refuses", "aborts", "exits", "sleeps", "trips", "lacks", "twice", "tires",
+    "wears",
+)  # fmt: skip
 TRAP = "two coincident"
 
 
@@ -76,13 +84,14 @@ from msgspec.structs import asdict
 from pathlib import Path
 from gpubench import registry
 from gpubench.problems.images.traps import traps
-from gpubench.verify.trapped import forked
+from gpubench.verify.trapped import caught
 
 registry.add([Path(sys.argv[1])])
-cls, trap = registry.find_algorithm("planted-images"), traps()[sys.argv[2]]
+cls, named = registry.find_algorithm("planted-images"), [traps()[name] for name in sys.argv[2:]]
 for form in cls.forms:
-    tried = replace(trap, limit=1) if form == "sleeps" else trap
-    print(json.dumps(asdict(forked(cls, form, "opencl", tried))))
+    tried = [replace(t, limit=1) if form == "sleeps" else t for t in named]
+    for cell in caught(cls, form, "opencl", tried):
+        print(json.dumps(asdict(cell)))
 """
 
 
@@ -93,7 +102,7 @@ def test_every_state_is_told_apart(planted):
     assert {form: cell["state"] for form, cell in cells.items()} == {
         "right": "right", "blind": "wrong", "refuses": "refused", "aborts": "crashed",
         "exits": "crashed", "sleeps": "hung", "trips": "crashed", "twice": "wrong",
-        "lacks": "not offered",
+        "lacks": "not offered", "tires": "right", "wears": "right",
     }, done.stderr  # fmt: skip
     assert cells["refuses"]["said"] == "ValueError: no such thing"
     assert cells["aborts"]["said"].startswith("SIGABRT")
@@ -106,6 +115,21 @@ def test_every_state_is_told_apart(planted):
     assert names["positions"].shape == (2, 3) and names["cutoff"] == 1.7
     assert "neighbour 1 with the shift [0 0 0] is missing" in bug[-2]
     assert bug[-1].startswith("# right: 2 pairs (i, j, shift), as (0, 1, [0, 0, 0])")
+
+
+def test_what_goes_ill_after_other_traps_is_tried_first(planted):
+    """Here a search fails in a process that has searched before."""
+    names = ["inside the box", TRAP, "one particle"]
+    words = [sys.executable, "-c", TRIED, str(planted), *names]
+    done = subprocess.run(words, capture_output=True, text=True)
+    cells = [*map(json.loads, done.stdout.splitlines())]
+    for form in FORMS:
+        assert [cell["trap"] for cell in cells if cell["form"] == form] == names, done.stderr
+    states = {form: [c["state"] for c in cells if c["form"] == form] for form in FORMS}
+    assert states["tires"] == states["wears"] == states["right"] == ["right"] * 3
+    assert states["blind"] == ["right", "wrong", "right"]
+    assert states["aborts"] == ["crashed"] * 3
+    assert all(c["bug"] for c in cells if c["state"] in ("wrong", "crashed", "hung"))
 
 
 def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
