@@ -155,7 +155,8 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
         if isinstance(record, Ok):  # without a time, the library's version may be missing
             newest[record.study, *subject_of(record)] = timing.version
     counted = [_that_count(own) for own in found.values()]
-    regimes = Regimes([timings for timings, _ in counted])
+    by_code = (grouped(own, lambda t: t.version).values() for own in found.values())
+    regimes = Regimes([*itertools.chain.from_iterable(by_code)])
     return [_pooled(timings, replaced, regimes, newest) for timings, replaced in counted]
 
 
@@ -174,9 +175,9 @@ class Regimes:
     """Regimes (see `Conditions`), and how much, as a logarithm, times of equal work differ in each.
 
     `spreads` holds the 95 % quantile of the differences; no distribution is assumed. Between runs,
-    all pairs of a measurement's timings count (for the whole machine, only if it was timed in the
-    most runs), as do pairs of studies that timed the same work. Within a run, each timing is paired
-    with the next. A regime with fewer than FEWEST_PAIRS pairs has no entry.
+    all pairs of a measurement's timings by the same code count, newest or older (for the whole
+    machine, if most runs timed it by any code), as do pairs of studies that timed the same work.
+    Within a run, each is paired with the next. Regimes with under FEWEST_PAIRS pairs have no entry.
     """
 
     def __init__(self, measured: Sequence[Sequence[Timing]]) -> None:
@@ -201,26 +202,29 @@ class Regimes:
         return (record.median_ms or 0) / 2 < SHORT_MS if device_ms is None else device_ms < SHORT_MS
 
     def _spreads(self, measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
-        able = ([t for t in own if t.record.median_ms] for own in measured)
-        timed = [(own, len({t.run for t in own})) for own in able if own]
-        self.most = most = max((runs for _, runs in timed), default=1)
+        timed = [own for own in ([t for t in own if t.record.median_ms] for own in measured) if own]
+        alike = grouped(timed, lambda own: key_of(own[0].record)).items()
+        runs = {key: len({t.run for own in by_code for t in own}) for key, by_code in alike}
+        self.most = most = max(runs.values(), default=1)
         pairs: dict[Conditions, list[float]] = {}
         seen: dict[Conditions, int] = {}
-        for own, runs in timed:
+        for own in timed:
             logs = [(t.run, math.log(t.record.median_ms or 1)) for t in own]
-            every = itertools.combinations(logs, 2)
+            every, in_most = itertools.combinations(logs, 2), runs[key_of(own[0].record)] == most
             apart = [abs(b - a) for (one, a), (other, b) in every if one != other]
             near = [abs(b - a) for (one, a), (other, b) in itertools.pairwise(logs) if one == other]
             for regime in self.of(own):
-                if not regime.between or regime.of or runs == most:
+                if not regime.between or regime.of or in_most:
                     pairs.setdefault(regime, []).extend(apart if regime.between else near)
-                    seen[regime] = max(runs, seen.get(regime, 0)) if regime.between else 1
+                    many = len({run for run, _ in logs}) if regime.between else 1
+                    seen[regime] = max(many, seen.get(regime, 0))
         # Other studies draw different particles, and interleave different work.
-        for several in grouped(timed, lambda each: _work(each[0][0])).values():
-            means = [np.log([t.record.median_ms or 1 for t in own]).mean() for own, _ in several]
+        for several in grouped(timed, lambda own: _work(own[0])).values():
+            means = [np.log([t.record.median_ms or 1 for t in own]).mean() for own in several]
             apart = [abs(b - a) for a, b in itertools.combinations(means, 2)]
-            for regime in self.of(several[0][0]) if apart else ():
-                if regime.between and (regime.of or most in (runs for _, runs in several)):
+            in_most = most in (runs[key_of(own[0].record)] for own in several)
+            for regime in self.of(several[0]) if apart else ():
+                if regime.between and (regime.of or in_most):
                     pairs.setdefault(regime, []).extend(apart)
         enough = {regime: each for regime, each in pairs.items() if len(each) >= FEWEST_PAIRS}
         ends = {at: np.quantile(each, COVERED, method="higher") for at, each in enough.items()}

@@ -53,14 +53,11 @@ class StudyRun:
 
     @cached_property
     def older(self) -> str:
-        """A sentence that names subjects timed with older code than this version's, or ""."""
-        said, old = "Timed by older code than this version has", [c for c in self.timed if c.is_old]
+        """A sentence that names algorithms timed with older code than this version's, or ""."""
+        said, old = "Times by older code", [c for c in self.timed if c.is_old]
         if len(old) in (0, len(self.timed)):
             return f"{said}." if old else ""
-        names = dict.fromkeys(self.labels[cell.subject] for cell in old)
-        others = {self.labels[cell.subject] for cell in self.timed} - {*names}
-        is_shorter = 0 < len(others) < len(names)
-        return f"{said}: {f'all but {listing(sorted(others))}' if is_shorter else listing(names)}."
+        return f"{said}: {listing(dict.fromkeys(cell.subject.algorithm for cell in old))}."
 
     @property
     def clock(self) -> str:

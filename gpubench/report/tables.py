@@ -65,8 +65,7 @@ def timed(
         return NOTHING
     if not cell.ok:
         return Item(cell.record.status, "none")
-    mark = marks.get(cell.mode, "") + (_SHORT if cell.is_short else "")
-    mark += marks.get(_OLD, "") if cell.is_old else ""
+    mark = marks.get(cell.mode, "") + _SHORT * cell.is_short + marks.get(_OLD, "") * cell.is_old
     text = formats.significant(cell.median_ms / cell.unit_ms(unit) if value is None else value)
     return Item(text, "number", detail, mark, strong)
 

@@ -261,6 +261,16 @@ def test_intervals_of_one_run_alone_do_not_know_how_far_another_may_be():
     assert np.mean([low.ci95_low_ms <= ms <= low.ci95_high_ms for ms, low in records]) < 0.5
 
 
+def test_intervals_of_new_code_know_how_far_runs_of_older_code_are_apart():
+    older, [later] = runs(3, 0.05, 1), runs(1, 0.05, 2)
+    made = [_plain(each) | {"version": "1.w"} for each in later.records]
+    new = results(made, started="2001-02-01T00:00:00+00:00")
+    assert {m.is_known for m in pool([new])} == {False}
+    found = pool([*older, new])
+    assert {(m.version, m.replaced, m.is_known) for m in found} == {("1.w", 3, True)}
+    assert min(m.spread for m in found) > 0.05
+
+
 def test_two_runs_of_one_day_on_one_device_say_nothing_of_another_day():
     same = [results(list(map(_plain, run.records))) for run in runs(2, 0.05, 1)]
     [spread] = {m.spread for m in pool(same)}
