@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from gpubench.base.numbers import digits, percent, size
@@ -15,7 +14,6 @@ from gpubench.choose.model import Margin, TimeEstimate
 from gpubench.choose.validation import Validation
 from gpubench.evidence.ranking import Variant
 
-SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 _SAME = 0.01  # octaves within which two inputs count as the same
 _LITTLE = 0.001  # smaller expected losses are reported as below this
 _LAUNCHED = "compared as launched from Python"

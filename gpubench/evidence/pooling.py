@@ -32,7 +32,6 @@ STATUSES = ("wrong", "ok", "failed", "skipped")  # in order of precedence
 FEWEST_PAIRS = 5  # with fewer pairs of repeated timings, their spread is unknown
 COVERED = 0.95
 
-
 # Below this device time, times launched from Python differ by up to 60 % between hosts, above it by
 # 2 % (study again, three H100s, 01da479, 03b39e8). Default device time: half the launched time.
 SHORT_MS = 0.1
@@ -210,14 +209,14 @@ class Regimes:
         seen: dict[Conditions, int] = {}
         for own in timed:
             logs = [(t.run, math.log(t.record.median_ms or 1)) for t in own]
-            every, in_most = itertools.combinations(logs, 2), runs[key_of(own[0].record)] == most
+            every, many = itertools.combinations(logs, 2), len(dict(logs))
+            in_most = runs[key_of(own[0].record)] == most
             apart = [abs(b - a) for (one, a), (other, b) in every if one != other]
             near = [abs(b - a) for (one, a), (other, b) in itertools.pairwise(logs) if one == other]
             for regime in self.of(own):
                 if not regime.between or regime.of or in_most:
                     pairs.setdefault(regime, []).extend(apart if regime.between else near)
-                    many = len({run for run, _ in logs}) if regime.between else 1
-                    seen[regime] = max(many, seen.get(regime, 0))
+                    seen[regime] = max(many, seen.get(regime, 0)) if regime.between else 1
         # Other studies draw different particles, and interleave different work.
         for several in grouped(timed, lambda own: _work(own[0])).values():
             means = [np.log([t.record.median_ms or 1 for t in own]).mean() for own in several]

@@ -80,8 +80,7 @@ def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     marks = {mode: _MARKS[mode] for mode in found[1:]}
     more = (f"; {m} {MEANINGS[mode]}, where that is all there is" for mode, m in marks.items())
     note = f"Timing: {MEANINGS[found[0]]}{''.join(more)}."
-    if any(cell.is_short for cell in timed_cells):
-        note += f" {SHORT_NOTE}"
+    note += f" {SHORT_NOTE}" * any(cell.is_short for cell in timed_cells)
     if 0 < sum(cell.is_old for cell in timed_cells) < len(timed_cells):
         marks[_OLD] = _OLD
         note += f" {_OLD} timed by older code than this version has."

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
+from statistics import geometric_mean
 from typing import NamedTuple
 
 from gpubench.evidence.crossover import FIRST, crossings
@@ -23,7 +24,7 @@ Race = Sequence[MeasurementRow]
 _Name = Callable[[MeasurementRow], str]
 _MOST_NAMED = 3  # maximum number of faster subjects that a risk names
 _MOST_SINGLE = 3  # maximum number of single choices listed beside the rule
-_COVERS = 0.75  # a choice must be timed on this fraction of the most-timed subject's inputs
+_COVERS, _BEATS = 0.75, 1 / 3  # of the most-timed subject's inputs: by a choice, by what beats it
 
 
 class Choice(NamedTuple):
@@ -109,17 +110,20 @@ def told(parts: Mapping[str, str], *more: str) -> str:
 
 
 def _usual(races: Sequence[Race]) -> str:
-    """Name the subject of least average cost among those timed on most inputs, with its risk."""
-    costs: dict[Variant, list[float]] = {}
-    for cell in (cell for race in races for cell in race):
-        costs.setdefault(cell.subject, []).append(math.log(cell.standing.ratio.value))
-    least = _COVERS * max(map(len, costs.values()))
-    able = {subject: sum(own) / len(own) for subject, own in costs.items() if len(own) >= least}
-    best = min(able, key=lambda subject: able[subject])
-    taken = [(cell, race) for race in races for cell in race if cell.subject == best]
-    risk, _ = _risk(taken, lambda cell: cell.subject.label)
-    gone = f", not measured on {len(races) - len(taken)} more" if len(taken) < len(races) else ""
-    return f"{best.label}: {risk}{gone}"
+    """Name the cheapest subject of those timed on most inputs, or what beats it, with its risk."""
+    found: dict[Variant, dict[int, MeasurementRow]] = {}
+    for number, cell in ((n, cell) for n, race in enumerate(races) for cell in race):
+        found.setdefault(cell.subject, {})[number] = cell
+    most = max(map(len, found.values()))
+    usual = (own for own in found.values() if len(own) >= _COVERS * most)
+    best = min(usual, key=lambda own: geometric_mean(c.standing.ratio.value for c in own.values()))
+    for own in (own for own in found.values() if len(own) >= _BEATS * most):
+        both = own.keys() & best.keys()
+        if both and all(races[n][0] is own[n] and best[n].standing.ratio.low > 1 for n in both):
+            best = own
+    risk, _ = _risk([(cell, races[n]) for n, cell in best.items()], lambda c: c.subject.label)
+    gone = f", not measured on {len(races) - len(best)} more" if len(best) < len(races) else ""
+    return f"{next(iter(best.values())).subject.label}: {risk}{gone}"
 
 
 def wrong(run: StudyRun) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -12,6 +13,8 @@ from gpubench.choose import output
 from gpubench.choose.chooser import Chooser
 from gpubench.choose.question import NO_GRAPHS, Question
 from gpubench.neighbours import method
+
+SCHEMA = json.loads(Path(output.__file__).with_name("answer.schema.json").read_text())
 
 SIZES = [2**k for k in range(10, 23, 2)]
 OCCUPANCIES = [1, 2, 4, 8, 16]
@@ -115,7 +118,7 @@ def test_the_command_takes_the_caller(gpubench_command, tmp_path):
     for called_from in ("graph", "python"):
         _, out, _ = gpubench_command("choose", *words, "--json", "--called-from", called_from)
         answers[called_from] = json.loads(out)
-        Draft202012Validator(json.loads(output.SCHEMA_FILE.read_text())).validate(json.loads(out))
+        Draft202012Validator(SCHEMA).validate(json.loads(out))
         assert answers[called_from]["question"]["called_from"] == called_from
     assert json.loads(gpubench_command("choose", *words, "--json")[1]) == answers["graph"]
     assert answers["graph"]["best"] != answers["python"]["best"]

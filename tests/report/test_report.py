@@ -178,6 +178,23 @@ def test_gist_claims_no_winner_where_intervals_overlap() -> None:
     )
 
 
+def test_gist_names_what_beats_the_usual_choice_wherever_both_were_timed() -> None:
+    """If it was timed on a third of the inputs or more."""
+    usual = [record("radix-grid", "reorder", n, median=2.0) for n in SIZES]
+    more = [record("bitonic-search", "order", n, median=4.0) for n in SIZES]
+    fast = [record("counting-sort", "order", n, median=1.0) for n in SIZES]
+
+    def gist(*some: dict[str, Any]) -> str:
+        return verdict.gist(run_of([*usual, *more, *some]))
+
+    assert gist(*fast[:2]) == (
+        "Take counting-sort order: fastest on all 2 inputs, not measured on 3 more."
+    )
+    once = "Take radix-grid reorder: known slower than counting-sort order on 1 of 5 inputs"
+    assert gist(fast[0]).startswith(once)
+    assert gist(fast[0], record("counting-sort", "order", SIZES[1], median=3.0)).startswith(once)
+
+
 def test_gist_does_not_count_inputs_of_one_entrant() -> None:
     made = [record("atomic-list", "one-pass", per_cell=n) for n in (1, 2, 4)]
     made.append(record("bucket-sort", "host-loop", per_cell=1, median=2.0))
