@@ -256,7 +256,7 @@ CHECKS = (
     Check(
         "dam-break", "Does a breaking dam run as in experiments?", dam_break,
         long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True},
-        quick={"particles": 4000, "depth": 0.2, "reynolds": 90.0, "free": False},
+        quick={"particles": 8000, "depth": 0.2, "reynolds": 90.0, "free": False},
     ),
     Check(
         "floating", "Does a floating body lie as deep as Archimedes says?", floating,
