@@ -48,7 +48,7 @@ def test_a_search_is_queued_as_its_kernels_would_be_one_by_one(bindings, positio
 
 @pytest.mark.parametrize("more", [{}, {"capacity": 0}])
 def test_a_count_marks_nothing_for_a_list(bindings, more):
-    """So many particles that a list marks them, whose kernel takes two arrays more."""
+    """So many particles that a list marks them, whose kernel takes three arrays more."""
     positions = Tensor(np.random.default_rng(1).random((40_000, 3)) * 30)
     search = NeighbourList(1.0, (30.0,) * 3, True, method="counting-sort", **more)
     search(positions)
@@ -58,7 +58,7 @@ def test_a_count_marks_nothing_for_a_list(bindings, more):
     assert search.count(positions, out) is out
     assert [name for name, *_ in bindings.launched][-1] == "count"
     *_, words = bindings.launched[-1]
-    assert len(words) == len(listing) - 2 == 8 and words[-1] == out.data_ptr()
+    assert len(words) == len(listing) - 3 == 8 and words[-1] == out.data_ptr()
 
 
 def test_the_memory_that_a_replay_names_is_kept(bindings, positions, monkeypatch):
