@@ -168,20 +168,21 @@ def installed_alone(wheel, folder):
     return str(folder / "bin/gpubench")
 
 
+CPU = ROOT / "results/measured/cpu-intel-xeon"
+OF_ONE_CODE = CPU / "2026-11-22-1a638fa-rivals.json.gz"
 CORE = {
     "--help": "Compare GPU neighbour-search",
     "simulate --help": "--renderer",
     "list": "counting-sort",
     "devices": "pip install 'gpubench-particles[cpu]'",
     "choose --particles 1000000 --per-cell 4": "search-counting-sort count",
-    f"show {ROOT / 'results/measured/cpu-intel-xeon'}": "search-counting-sort",
-    f"compare {ROOT / 'results/measured/cpu-intel-xeon'} "
-    f"{ROOT / 'results/measured/cpu-intel-xeon'} --json": '"exit_code"',
+    f"show {CPU}": "search-counting-sort",
+    f"compare {OF_ONE_CODE} {OF_ONE_CODE} --json": '"exit_code"',
 }
 
 
 EXTRAS = {
-    f"report {ROOT / 'results/measured/cpu-intel-xeon'}": (
+    f"report {CPU}": (
         "gpubench: gpubench report needs altair, jinja2, vl_convert:"
         " pip install 'gpubench-particles[report]'\n"
     ),
