@@ -15,7 +15,7 @@ from gpubench.verify.trap_results import FAILED, RIGHT, Caught, TrapResults
 
 CSV = "traps.csv"
 _LEAD = (
-    "The same inputs, given to each library as its users give them, each in a process of its own."
+    "The same inputs, given to each library as its users give them, in processes where none failed."
     " Right: the pairs that float64 arithmetic finds; those at the cutoff from both sides, or from"
     " none. Refused: an error with a message. A dash: its interface, or this device, has no such"
     " thing."

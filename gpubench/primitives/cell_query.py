@@ -257,8 +257,8 @@ def lanes_for(
 def words_for(in_row: float, is_periodic: bool) -> int:
     """Return the number of 32-bit words whose bits mark the candidates of a row of cells.
 
-    These suffice for nearly all rows at uniform density; a periodic row needs one more word.
-    in_row: mean number of candidates in the longest row.
+    These suffice for nearly all rows at uniform density. in_row: mean number of candidates in the
+    longest row. is_periodic: whether those past a periodic end begin in a word of their own.
     """
     return min(_words(in_row) + is_periodic, MOST_WORDS)
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from answer_schema import ANSWERS
 from searches import grid, record, results, write
 
 from gpubench.choose import output
 from gpubench.choose.chooser import Chooser
 from gpubench.choose.question import NO_GRAPHS, Question
 from gpubench.neighbours import method
-
-SCHEMA = json.loads(Path(output.__file__).with_name("answer.schema.json").read_text())
 
 SIZES = [2**k for k in range(10, 23, 2)]
 OCCUPANCIES = [1, 2, 4, 8, 16]
@@ -118,7 +115,7 @@ def test_the_command_takes_the_caller(gpubench_command, tmp_path):
     for called_from in ("graph", "python"):
         _, out, _ = gpubench_command("choose", *words, "--json", "--called-from", called_from)
         answers[called_from] = json.loads(out)
-        Draft202012Validator(SCHEMA).validate(json.loads(out))
+        ANSWERS.validate(json.loads(out))
         assert answers[called_from]["question"]["called_from"] == called_from
     assert json.loads(gpubench_command("choose", *words, "--json")[1]) == answers["graph"]
     assert answers["graph"]["best"] != answers["python"]["best"]

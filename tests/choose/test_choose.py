@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from answer_schema import ANSWERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 from scipy.spatial import Delaunay
 from searches import grid, record, results, write
 
@@ -27,8 +27,6 @@ from gpubench.choose.question import Question
 from gpubench.choose.surface import basis, corners, solution
 from gpubench.evidence.pooling import pool
 from gpubench.problems.neighbours.tasks import TASKS, task_of
-
-SCHEMA = json.loads(Path(output.__file__).with_name("answer.schema.json").read_text())
 
 SIZES = [2**k for k in range(12, 23, 2)]
 OCCUPANCIES = [1, 2, 4, 8, 16]
@@ -280,7 +278,7 @@ def test_contrasts_and_radii_are_interpolated_and_no_further(axis, ratios, setti
     (crossing,) = (change for change in below.changes if change.axis == axis)
     assert crossing.value == pytest.approx(100, rel=0.1) and crossing.winner.algorithm == "tree"
     assert f"above about {axis} 1e+02: tree" in "\n".join(output.evidence_lines(below))
-    Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(output.as_json(below))))
+    ANSWERS.validate(json.loads(json.dumps(output.as_json(below))))
     beyond = asked(2 * 10**4)
     assert beyond.verdict == "declined" and beyond.command is None
     assert f", {axis} 2e+04 is outside of what was measured" in beyond.reason
@@ -771,7 +769,7 @@ def shipped(monkeypatch, came_along):
 
 def valid(text):
     document = json.loads(text)
-    Draft202012Validator(SCHEMA).validate(document)
+    ANSWERS.validate(document)
     return document
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from answer_schema import ANSWERS
 from key_records import key_records
 from report_pages import ENVIRONMENT
 
@@ -17,8 +17,6 @@ from gpubench.choose import output
 from gpubench.choose.question import NO_GRAPHS, SortQuestion
 from gpubench.choose.sorts import choose
 from gpubench.evidence.records import as_json
-
-SCHEMA = json.loads(Path(output.__file__).with_name("answer.schema.json").read_text())
 
 TIMES = {
     "bitonic-sort": {1024: 0.01, 16384: 0.16},
@@ -100,7 +98,7 @@ def test_close_times_are_inconclusive(tmp_path: Path) -> None:
     assert answer.risk is not None and 0 < answer.risk.expected < answer.risk.worst
     assert output.evidence_lines(answer)[1].startswith("may be as fast: radix-sort onesweep: ")
     document = output.as_json(answer)
-    Draft202012Validator(SCHEMA).validate(document)
+    ANSWERS.validate(document)
     assert document["verdict"] == "cannot tell"
 
 
