@@ -151,25 +151,22 @@ __device__ __forceinline__ int noted_words(int2 *words, int from, int particles,
 #pragma unroll
     for (int w = 0; w < ROWS_AT_ONCE * WORDS; ++w) {
         const int r = w / WORDS, of_row = 32 * (w % WORDS);
+        unsigned bits = loaded[w];
+        int at = begin[r] + of_row;
         if (begin[r] == -1) {
             *others |= 1u << (from + r);
-        } else if (loaded[w]) {
-            int at = begin[r] + of_row;
-            if (PERIODIC && begin[r] < 0) {
-                at = -2 - begin[r] + of_row;
-                const int near = (wrap[r] & ((1 << NEAR_BITS) - 1)) - of_row;
-                const unsigned far = loaded[w] & (near <= 0 ? ALL : near < 32 ? ALL << near : 0);
-                if (far) {
-                    words[end] = make_int2(at + (wrap[r] >> NEAR_BITS), (int)far);
-                    end += BLOCK;
-                }
-                loaded[w] ^= far;
-                if (!loaded[w])
-                    continue;
-            }
-            words[end] = make_int2(at, (int)loaded[w]);
-            end += BLOCK;
+            bits = 0;
+        } else if (PERIODIC && begin[r] < 0) {
+            at = -2 - begin[r] + of_row;
+            const int near = (wrap[r] & ((1 << NEAR_BITS) - 1)) - of_row;
+            const unsigned far = bits & (near <= 0 ? ALL : near < 32 ? ALL << near : 0);
+            words[end] = make_int2(at + (wrap[r] >> NEAR_BITS), (int)far);
+            end += far ? BLOCK : 0;
+            bits ^= far;
         }
+        /* Without a branch: the next word overwrites one that has no bits. */
+        words[end] = make_int2(at, (int)bits);
+        end += bits ? BLOCK : 0;
     }
     return end;
 }

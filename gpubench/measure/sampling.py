@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,7 @@ def take_samples(
     that is compared with no other, the interval is that of its own median.
 
     Clocks and throttling are read before and after each block of rounds; if the device was
-    throttled, the samples of that block are set aside.
+    throttled, the samples of that block are set aside, and the device rests before the next.
 
     on_progress: called with 1 for each task that finishes.
 
@@ -219,8 +220,12 @@ class Rounds:
     def end(self) -> list[str]:
         """End this block and start the next; return the reasons for throttling, if any."""
         before, self.state = self.state, self._device.state()
+        by = {*self._device.throttled_by(before), *self._device.throttled_by(self.state)}
+        if by:  # rest for as long as the block took: a power cap is on the mean of some seconds
+            time.sleep(1e-3 * self.spent_ms)
+            self.state = self._device.state()
         self.spent_ms = 0.0
-        return sorted({*self._device.throttled_by(before), *self._device.throttled_by(self.state)})
+        return sorted(by)
 
 
 class Run:
@@ -345,7 +350,7 @@ class Run:
             return "samples"
         counted, patience = len(self.samples_ms), 1.0
         if counted < budget.min_samples:
-            if counted == len(self.times_ms):
+            if len(self.times_ms) < budget.min_samples or counted == len(self.times_ms):
                 return ""
             patience = TIME_PATIENCE
         if self._spent_ms >= patience * budget.seconds_per_task * 1e3:

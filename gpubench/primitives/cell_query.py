@@ -123,10 +123,10 @@ class CellQuery(Workspace):
             kept |= ahead
         elif lists:
             self._count_shape = self._fill_shape = 1, LIST_BLOCK
-            words, wraps = words_for(in_row, False), int(any(grid.periodic))
+            words = words_for(in_row, False)
             self._masks = {
                 "begins": self._allocate(ROWS * particles, "int32"),
-                "wraps": self._allocate(ROWS * particles * wraps, "int32"),
+                "wraps": self._allocate(ROWS * particles * kept["PERIODIC"], "int32"),
                 "masks": self._allocate(ROWS * words * particles, "uint32"),
             }
             kept |= {"BLOCK": LIST_BLOCK, "STEP": LIST_STEP, "WORDS": words}

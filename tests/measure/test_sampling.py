@@ -228,6 +228,29 @@ def test_where_all_samples_were_throttled_there_is_no_time_but_a_reason():
     assert "power cap" in result.nothing_left
 
 
+class Capped(FakeDevice):
+    """At its power cap when it has worked for two seconds without a rest as long as a sample."""
+
+    rested_at_ms = 0.0
+
+    def throttled_by(self, state):
+        return ("power cap",) if state["clock_ms"] - self.rested_at_ms > 2e3 else ()
+
+    def rest(self, seconds):
+        if seconds >= 1.2:
+            self.rested_at_ms = self.clock_ms
+
+
+def test_after_a_throttled_block_the_device_rests_for_as_long(monkeypatch):
+    device = Capped()
+    monkeypatch.setattr("gpubench.measure.sampling.time.sleep", device.rest)
+    budget = Budget(0.1, min_samples=11, max_samples=100)
+    # One sample, with its lead-in, takes 1.2 s: more than the budget's patience of 0.4 s.
+    (result,) = sample(device, [task("a", device.work("a", 600.0), "hot")], budget, seed=0)
+    assert len(result.samples_ms) + len(result.throttled_ms) == 11
+    assert len(result.samples_ms) >= 5 and result.summary.median_ms == 600.0
+
+
 def test_the_clocks_of_all_blocks_are_reported():
     device = FakeDevice()
     clocks = itertools.chain([1200, 1980, 1500], itertools.repeat(1700))
