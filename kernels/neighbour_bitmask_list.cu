@@ -119,6 +119,7 @@ __device__ __forceinline__ void write_rows(const int *stage, int4 *rows, int lis
         for (int k = 0; k < AT_ONCE; ++k)
             if (lane < rows[first + k].z)
                 id[k] = order[of_lane[(first + k) * PITCH]];
+        __syncwarp(); /* else fewer loads are ahead of stores */
 #pragma unroll
         for (int k = 0; k < AT_ONCE; ++k) {
             const int4 row = rows[first + k];
