@@ -28,16 +28,10 @@ Processes = Sequence[Measurement]  # measurements of one cell, one per process
 # Conditions that may affect timings: fields of an environment's device and host, by their labels
 # in messages; and libraries, by back end. A value that one side does not know is not compared.
 DEVICE = {
-    "device": "name",
-    "GPU": "uuid",
-    "clock lock": "clocks_locked",
-    "memory error correction": "ecc",
-    "compiler": "nvcc",
-    "CUDA toolkit": "cuda_toolkit",
-    "driver": "driver",
-    "OpenCL platform": "platform",
-    "OpenCL version": "version",
-}
+    "device": "name", "GPU": "uuid", "clock lock": "clocks_locked",
+    "memory error correction": "ecc", "compiler": "nvcc", "CUDA toolkit": "cuda_toolkit",
+    "driver": "driver", "OpenCL platform": "platform", "OpenCL version": "version",
+}  # fmt: skip
 HOST = {"processor": "cpu", "processor cores": "cores"}
 LIBRARIES = {"cuda": ("pycuda", "cupy"), "opencl": ("pyopencl", "intel-opencl-rt", "pocl")}
 

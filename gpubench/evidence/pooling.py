@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
@@ -160,10 +161,15 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Drop measurements of older code, and inputs left with fewer than two timed algorithms."""
-    found: set[int] = set()
+    """Drop measurements of older code, and inputs left with fewer than two timed algorithms.
+
+    Older code stays where a study timed less by the newer code of a subject than by the older.
+    """
+    found, by = set[int](), Counter[tuple[str, ...]]()
+    for each in (m for m in measured if isinstance(m.record, Ok)):
+        by[each.record.study, *subject_of(each.record)] += 1 if each.is_older else -1
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
-        newest = [each for each in own if not each.is_older]
+        newest = [m for m in own if not m.is_older or by[m.record.study, *subject_of(m.record)] > 0]
         entrants = {each.record.algorithm for each in newest if isinstance(each.record, Ok)}
         if len(newest) == len(own) or len(entrants) > 1:
             found |= {*map(id, newest)}

@@ -215,7 +215,7 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
             notes=[table.source] if table else [],
             sentences=["Nothing of this table was measured here."] if len(beside) == 1 else [],
         ),
-        Section(title="More figures", figures=drawn[1:]),
+        Section(title="More figures", figures=drawn[1:], tables=[tables.hardware(run)]),
         Section(title=every, tables=subjects, notes=notes),
         Section(title=tables.LAUNCHED, tables=launched[0], notes=launched[1]),
     ]

@@ -53,11 +53,11 @@ class StudyRun:
 
     @cached_property
     def older(self) -> str:
-        """A sentence that names algorithms timed with older code than this version's, or ""."""
-        said, old = "Times by older code", [c for c in self.timed if c.is_old]
-        if len(old) in (0, len(self.timed)):
-            return f"{said}." if old else ""
-        return f"{said}: {listing(dict.fromkeys(cell.subject.algorithm for cell in old))}."
+        """A sentence on algorithms timed with older code than this version's, or ""."""
+        old = dict.fromkeys(cell.subject.algorithm for cell in self.timed if cell.is_old)
+        which = listing(old) if 0 < len(old) < 6 else f"{len(old)} algorithms"
+        told = "" if all(cell.is_old for cell in self.timed) else f": {which}"
+        return f"Times by older code{told}." if old else ""
 
     @property
     def clock(self) -> str:

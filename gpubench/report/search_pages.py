@@ -63,7 +63,8 @@ def sections(searches: Searches, slug: str) -> list[Section]:
             work.append(Section(title=f"Equal work: {name}", tables=found, notes=notes))
         title = "The lead over the fastest library, input by input"
         led = Section(title=title, tables=leads(searches))
-        last = Section(tables=[*tables.outcomes(searches.run), libraries_table(searches)])
+        told = (*tables.outcomes(searches.run), tables.hardware(searches.run))
+        last = Section(tables=[*told, libraries_table(searches)])
         return [beside, led, *work, _launched(searches), last]
     title = f"The fastest {searches.run.clock}, input by input"
     tiled = filter(None, (maps.figure(searches, name, slug) for name in searches.by_question))

@@ -14,13 +14,10 @@ from gpubench.report.cells import MeasurementRow
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Table, number, words
 
-FRAME = (
-    "A frame is a step and a picture of it drawn on the device, which is timed by itself after the"
-    " step."
-)
+FRAME = "A frame is a step and a picture of it drawn on the device, timed by itself after the step."
 _SPEED_UP = (
-    "Speed-up is the time of a step on one rank over that on several, both in the mode shown for"
-    " several; communication is the share of the phases of a step in which ranks exchange."
+    "Speed-up is the time of a step on one rank over that on several, both by the same code in the"
+    " mode shown for several; communication is the share of the phases in which ranks exchange."
 )
 _SIZE = AXES["particles"]
 
@@ -43,10 +40,10 @@ ALONE = Way(1, None)
 @lru_cache(maxsize=64)
 def ways(run: StudyRun) -> tuple[Way, ...]:
     """Return the rank counts and decompositions that were timed, except for one rank."""
-    places = [cell.place for cell in run.timed]
-    found = {(p.ranks or 1, p.decomposition) for p in places if p.ranks not in (None, 1)}
-    order = AXES["decomposition"].order([name for _, name in found])
-    return tuple(Way(*way) for way in sorted(found, key=lambda way: (way[0], order.index(way[1]))))
+    places = (cell.place for cell in run.timed)
+    found = {Way(p.ranks, p.decomposition) for p in places if (p.ranks or 1) > 1}
+    order = AXES["decomposition"].order([way.decomposition for way in found])
+    return tuple(sorted(found, key=lambda way: (way.ranks, order.index(way.decomposition))))
 
 
 def find(run: StudyRun, subject: Variant, way: Way, particles: float) -> MeasurementRow | None:
@@ -65,17 +62,22 @@ def timed(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], MeasurementR
     }
 
 
+def alone(run: StudyRun, row: MeasurementRow) -> MeasurementRow | None:
+    """Return the row on one rank beside one on several, in its mode and by the same code."""
+    found = find(run, row.subject, ALONE, row.particles)
+    one = found and found.modes.get(row.mode)
+    return one if one and (one.commit == row.commit or not (one.is_old or row.is_old)) else None
+
+
 def pays(run: StudyRun) -> list[str]:
     """Say above how many particles several ranks beat one, for the most frequent winner."""
     said: list[str] = []
     if (subject := run.winner(run.timed)) is None:
         return said
+    sizes = sorted({cell.place.count for cell in run.timed})
     for way in ways(run):
-        ratios = {}
-        for size in sorted({cell.place.count for cell in run.timed}):
-            one, several = (find(run, subject, each, size) for each in (ALONE, way))
-            if one and several and (found := one.over(several)):
-                ratios[math.log2(size)] = found
+        own = [(n, c) for n in sizes if (c := find(run, subject, way, n))]
+        ratios = {math.log2(n): r for n, c in own if (a := alone(run, c)) and (r := a.over(c))}
         for each in crossings(list(ratios), list(ratios.values())) if len(ratios) > 1 else ():
             if each.faster_before == FIRST and each.low and each.high:
                 at, low, high = (formats.significant(2**e) for e in each[:3] if e is not None)
@@ -95,9 +97,8 @@ def comparison(run: StudyRun) -> Table:
 
     def speed_up(each: tuple[Way, MeasurementRow], time: str) -> Item:
         way, cell = each
-        one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
-        alike = one.modes.get(cell.mode) if one else None  # compare only equal modes
-        one_ms, several_ms = getattr(alike, time, None), getattr(cell, time)
+        one = alone(run, cell) if way.ranks > 1 else None
+        one_ms, several_ms = getattr(one, time, None), getattr(cell, time)
         return number(one_ms / several_ms if one_ms and several_ms else None)
 
     several = len({place.workload for place in run.by_place}) > 1

@@ -47,9 +47,8 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
             parts = {n: length * share for n in phases if (share := cell.phase_share(n))}
             bar = StackedBar(f"{label}, {formats.significant(cell.median_ms)} ms", parts)
             panels.setdefault(title, []).append(bar)
-    title, label = "Phases of a step", "ns per particle and step"
-    if are_shares:
-        title, label = "Share of each task in a step", "% of the step"
+    usual = "Phases of a step", "ns per particle and step"
+    title, label = ("Share of each task in a step", "% of the step") if are_shares else usual
     caption = "Phases are timed by themselves after the step, so they do not add up to it exactly."
     return BarChart(f"{slug}-phases", title, caption, label, panels)
 

@@ -12,7 +12,7 @@ from gpubench.evidence.pooling import STATUSES
 from gpubench.evidence.ranking import MODES, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES, between, counts, sizes
+from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import LONG, InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table, number, words
@@ -91,9 +91,7 @@ def launched(run: StudyRun, about: str = "") -> tuple[list[Table], list[str]]:
     """Return tables as `subjects` does, but of launched times, on inputs with device times."""
     places = {cell.place for cell in run.timed if cell.is_timed("graph")}
     hot = run.only(lambda cell: cell.place in places, "hot")
-    if not hot.timed:
-        return [], []
-    return subjects(hot, "is_first", f"{about}called from Python, ")
+    return subjects(hot, "is_first", f"{about}called from Python, ") if hot.timed else ([], [])
 
 
 def subjects(
@@ -125,8 +123,7 @@ def subjects(
         title = about + (f"{scan.title}: " if scan.title else "")
         columns = ["Algorithm", *map(axis.write, scan.columns)]
         made.append(Table(f"{title}{unit_name(run.unit)} by {axis.label}", columns, rows))
-    has_bound = any(cell and cell.bound is not None for cell in every)
-    return made, [note, _BOLD, *([_BOUND] if has_bound else [])]
+    return made, [note, _BOLD, *[_BOUND] * any(c and c.bound is not None for c in every)]
 
 
 def _by_subject(scan: Scan) -> dict[Variant, list[MeasurementRow | None]]:
@@ -141,9 +138,8 @@ def _detail(cell: MeasurementRow, run: StudyRun) -> str:
     """Return the fraction of lost particles, else the only outcome, else the bandwidth fraction."""
     if cell.ok and cell.lost:
         return f"lost {formats.percent(cell.lost / cell.place.count)}"
-    if cell.ok and len(run.study.outcomes) == 1:
-        ((name, heading),) = run.study.outcomes.items()
-        if name in cell.reported:
+    for name, heading in run.study.outcomes.items():
+        if cell.ok and len(run.study.outcomes) == 1 and name in cell.reported:
             return f"{formats.plain(cell.reported[name])} {heading.lower()}"
     return f"{100 * cell.bound:.0f} %" if cell.ok and cell.bound is not None else ""
 
@@ -229,31 +225,34 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     at = [(value, cell) for value, cell in at if tried[cell.subject] == max(tried.values())]
     cells = [cell for _, cell in at]
     named = run.study.outcomes
-    read = dict.fromkeys(heading for cell in cells for heading in cell.hardware)
-    if not read and not any(named.keys() & cell.reported.keys() for cell in cells):
+    if not any(named.keys() & cell.reported.keys() for cell in cells):
         return None
     marks, note = modes(cells)
     shown = {f"Median, {unit_name(run.unit)}": [timed(c, marks, unit=run.unit) for c in cells]}
     rates = run.study.rates or {name: AXES[name].heading for name in counts()}
-    for name, heading in rates.items():
-        shown[f"{heading} per second, 10⁹"] = [_per_second(cell, name) for cell in cells]
+    shown |= {f"{of} per second, 10⁹": [_rate(c, n) for c in cells] for n, of in rates.items()}
     shown |= {head: [_reported(c.reported.get(n)) for c in cells] for n, head in named.items()}
-    shown |= {heading: [_reported(c.hardware.get(heading)) for c in cells] for heading in read}
     shown = {head: own for head, own in shown.items() if {*own} - {NOTHING}}
     names = [run.labels[c.subject] + f", {axis.say(v)}" * (len(values) > 1) for v, c in at]
-    columns, rows = names, [Row(*row) for row in shown.items()]
-    if len(names) > len(shown):
-        turned = zip(*shown.values(), strict=True)
-        columns, rows = [*shown], [Row(*row) for row in zip(names, turned, strict=True)]
+    rows = [Row(*row) for row in zip(names, zip(*shown.values(), strict=True), strict=True)]
     where = [scan.title] if len(values) > 1 else [scan.title, axis.say(*values)]
     title = f"What the algorithms report at {', '.join(filter(None, where))}"
-    return Table(title, ["", *columns], rows, [note, *([_READ] if read else [])])
+    return Table(title, ["Algorithm", *shown], rows, [note])
 
 
-def _per_second(cell: MeasurementRow, name: str) -> Item:
+def hardware(run: StudyRun) -> Table:
+    """Return a table of joules and counters, with a row for each input on which any was read."""
+    cells = [cell for cell in run.timed if cell.hardware]
+    names = varying(cell.place for cell in cells) or sizes()
+    read = dict.fromkeys(heading for cell in cells for heading in cell.hardware)
+    head = "Where", lambda c: f"{run.labels[c.subject]}, {describe(c.place, names)}"
+    columns = {name: lambda c, n=name: _reported(c.hardware.get(n)) for name in read}
+    return Table.of("What the hardware did", cells, head, columns, [_READ])
+
+
+def _rate(cell: MeasurementRow, name: str) -> Item:
     amount = cell.reported.get(name) or getattr(cell.place, name, None)
-    is_known = amount is not None and cell.median_ms
-    return number(amount / cell.median_ms * 1e-6 if is_known else None)
+    return number(amount / cell.median_ms * 1e-6 if amount and cell.median_ms else None)
 
 
 def _reported(value: float | str | None) -> Item:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from report_pages import record, results
 
 from gpubench.evidence import declared
-from gpubench.evidence.pooling import Regimes, Timing, pool
+from gpubench.evidence.pooling import Regimes, Timing, current, pool
 from gpubench.evidence.records import as_json
 
-LATER = "2001-01-01T00:00:00+00:00"
+EARLIER, LATER = "2000-01-01T00:00:00+00:00", "2001-01-01T00:00:00+00:00"
 
 
 def only(*found, **newer):
@@ -127,6 +127,19 @@ def test_a_version_that_the_study_has_a_newer_one_of_is_older():
     assert found == {4: False, 1: True}
     other = results([record(median=2.0, version="1.v2", study="another")], started=LATER)
     assert not any(m.is_older for m in pool([older, other]))
+
+
+@pytest.mark.parametrize(("again", "shown"), [(1, [1, 1, 2]), (2, [2, 2])])
+def test_older_code_stays_until_most_inputs_are_timed_by_newer(again, shown):
+    """Of three inputs; one input alone tells of no other."""
+    made = []
+    for version, many, started in (("1.v1", 3, EARLIER), ("1.v2", again, LATER)):
+        own = [record(per_cell=n, version=version) for n in range(1, 1 + many)]
+        more = {"form": "reorder", "version": "1.b"}
+        other = [record("radix-grid", per_cell=n, **more) for n in range(1, 4)]
+        made.append(results([*own, *other], started=started))
+    found = [m.version for m in current(pool(made)) if m.version != "1.b"]
+    assert sorted(int(version[-1]) for version in found) == shown
 
 
 def repeated(ratio, count, first=0):

@@ -682,10 +682,10 @@ def noise_records() -> list[dict[str, Any]]:
 
 def test_what_algorithms_report_stands_below_their_times(tmp_path: Path) -> None:
     page = write_page([results(noise_records())], tmp_path)
-    head, *rows = page.tables["What the algorithms report at 2¹⁸ pairs"]
-    assert head == ["", "noise-philox", "noise-rozen"]
+    told = page.tables["What the algorithms report at 2¹⁸ pairs"]
     named = load_study(NOISE).outcomes
-    assert rows == [
+    assert list(map(list, zip(*told, strict=True))) == [
+        ["Algorithm", "noise-philox", "noise-rozen"],
         ["Median, ms", "0.125", "0.0625"],
         ["Pairs per second, 10⁹", "2.10", "4.19"],
         [named["numbers"], "2,097,152", "2,097,152"],
@@ -711,7 +711,8 @@ def test_a_rate_that_a_study_names_is_of_what_was_written(tmp_path: Path) -> Non
     ]
     page = write_page([results(made)], tmp_path)
     [rows] = [rows for title, rows in page.tables.items() if title.startswith("What the algo")]
-    assert ["Triangles written per second, 10⁹", "0.00819"] in rows
+    head, row = rows
+    assert row[head.index("Triangles written per second, 10⁹")] == "0.00819"
 
 
 def hash_records() -> list[dict[str, Any]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from report_pages import ENVIRONMENT, record, run_of
+from report_pages import ENVIRONMENT, read_pages, record, results, run_of
 
-from gpubench.report import study_charts, tables
+from gpubench import report
+from gpubench.report import formats, study_charts, tables
+from gpubench.report.sources import Sources
 
 ENERGY = {"joules_per_million": 0.05, "low": 0.048, "high": 0.052, "watts": 400.0,
           "idle_watts": 70.0, "update_s": 0.1, "loop_s": 2.0}  # fmt: skip
@@ -25,23 +28,39 @@ def measured(*sizes: int, **read: Any) -> list[dict[str, Any]]:
 
 
 def test_a_table_has_joules_and_counters_beside_the_least_bytes() -> None:
-    run = run_of(measured(10**6, 2 * 10**6, energy=ENERGY, counters=COUNTERS))
-    [table] = tables.outcomes(run)
-    assert {len(row.items) for row in table.rows} == {len(table.columns) - 1}
-    head = table.columns.index("atomic-list") - 1
-    found = {row.head: row.items[head].text for row in table.rows}
+    """Where they were read, which need not be at the largest input."""
+    run = run_of(measured(10**6, energy=ENERGY, counters=COUNTERS) + measured(2 * 10**6))
+    table = tables.hardware(run)
+    [row] = table.rows
+    assert row.head.startswith("atomic-list, ") and "1,000,000" in row.head
+    found = dict(zip(table.columns[1:], (item.text for item in row.items), strict=True))
     assert found["J per 10⁶"] == "0.0500 (0.0480 to 0.0520), 400 W, idle 70.0"
-    assert found["Least, MB"] == "24.0" and found["DRAM over least"] == "1.00"
+    assert found["Least, MB"] == "12.0" and found["DRAM over least"] == "2.00"
     assert (found["DRAM, MB"], found["L2, MB"], found["Issue slots, %"]) == ("24.0", "90.0", "70.0")
-    other = {row.head: row.items[1 - head].text for row in table.rows}
-    assert other["Registers"] == other["J per 10⁶"] == "\N{EN DASH}"
     assert any("Nsight Compute" in note for note in table.notes)
+
+
+def test_what_was_not_read_has_a_dash() -> None:
+    joules, counted = measured(10**6, energy=ENERGY), measured(2 * 10**6, counters=COUNTERS)
+    table = tables.hardware(run_of(joules + counted))
+    found = {
+        row.head.rpartition(", ")[2]: [item.text == formats.DASH for item in row.items]
+        for row in table.rows
+    }
+    assert len(found) == 2
+    assert all(sum(gone) == 1 for gone in zip(*found.values(), strict=True))
 
 
 def test_nothing_read_is_nothing_shown() -> None:
     run = run_of(measured(10**6, 2 * 10**6))
-    assert tables.outcomes(run) == []
+    assert tables.hardware(run).rows == []
     assert [c.slug for c in study_charts.charts(run, "x") if c.slug.endswith("roofline")] == []
+
+
+def test_pages_show_it(tmp_path: Path) -> None:
+    every = measured(10**6, energy=ENERGY) + measured(2 * 10**6)
+    report.write(Sources([results(every)]), tmp_path)
+    assert "What the hardware did" in read_pages(tmp_path).tables
 
 
 def test_a_roofline_has_the_limits_of_the_gpu_and_a_point_of_each_algorithm(

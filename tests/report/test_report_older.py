@@ -46,6 +46,14 @@ def test_what_older_code_timed_says_so(versions: tuple[str | None, ...], said: s
     assert run_of(made).older == said
 
 
+def test_many_are_counted() -> None:
+    names = ("atomic-list", "bucket-sort", "radix-grid", "hash-grid", "bitonic-search", "cub-sort")
+    now = timed("counting-sort", TODAY["counting-sort"])
+    for many, said in ((5, f"{', '.join(names[:4])} and {names[4]}"), (6, "6 algorithms")):
+        old = [record(name, "plain", version="1.older") for name in names[:many]]
+        assert run_of([now, *old]).older == f"{ALL_OLD[:-1]}: {said}."
+
+
 def test_a_time_by_older_code_is_marked_beside_others() -> None:
     [table], notes = tables.subjects(
         run_of([timed("atomic-list", "1.older"), timed("counting-sort", TODAY["counting-sort"])])

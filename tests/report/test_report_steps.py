@@ -203,11 +203,15 @@ def test_workloads_with_other_time_steps_are_scans_of_their_own():
     ]
 
 
+def column(table, heading):
+    at = next(n for n, each in enumerate(table.columns) if each.startswith(heading))
+    return [row.items[at - 1].text for row in table.rows]
+
+
 def test_what_steps_report_is_told_of_each_time_step():
     found = tables.outcomes(run_of(two_fluids()))
-    along = next(table for table in found if "time step 2" in table.columns[-1])
-    [iterations] = [row for row in along.rows if row.head == "Iterations of a step"]
-    assert [item.text for item in iterations.items] == ["2.00", "4.00", "8.00"]
+    along = next(table for table in found if "time step 2" in table.rows[-1].head)
+    assert column(along, "Iterations of a step") == ["2.00", "4.00", "8.00"]
 
 
 def test_what_steps_report_is_told_of_each_setting():
@@ -218,9 +222,8 @@ def test_what_steps_report_is_told_of_each_setting():
         made = step("counting-sort", "reorder", 64000, time_step=0.1, setting=wall, **about)
         records.append(flat_fields(made) | {"outcome": {"longest_step": found}})
     [table] = tables.outcomes(run_of(records))
-    steps = next(row for row in table.rows if row.head.startswith("Longest stable step"))
-    assert [item.text for item in steps.items] == ["0.300", "0.0500", "0.200"]
-    assert all(wall in at for wall, at in zip(longest, table.columns[1:], strict=True))
+    assert column(table, "Longest stable step") == ["0.300", "0.0500", "0.200"]
+    assert all(wall in row.head for wall, row in zip(longest, table.rows, strict=True))
 
 
 def test_what_subdivision_reports_is_told_at_each_focal_length():
@@ -232,7 +235,6 @@ def test_what_subdivision_reports_is_told_at_each_focal_length():
         about = {"study": "horn2005-subdivision", "outcome": {"triangles": found}, **mesh}
         records.append(record("loop-subdivision", form, **about))
     [table] = tables.outcomes(run_of(records))
-    row = next(row for row in table.rows if row.head == "Triangles of the answer")
-    assert [item.text for item in row.items] == ["4,096", "41", "4,096", "2,048"]
-    lengths = [name.rpartition(", focal length ")[2] for name in table.columns[1:]]
+    assert column(table, "Triangles of the answer") == ["4,096", "41", "4,096", "2,048"]
+    lengths = [row.head.rpartition(", focal length ")[2] for row in table.rows]
     assert lengths == [*["450 pixels"] * 2, *["3,550 pixels"] * 2]
