@@ -76,9 +76,9 @@ class Measurement(NamedTuple):
     record: the first record, with the pooled times in place of its own, in milliseconds. results:
     its file. timings: those pooled, oldest first. replaced: number of records of older code
     or of failed attempts, which do not count. spread: the half-width, as a logarithm, by which the
-    interval was widened; 0 if unknown. is_older: whether the study has newer code of the same
-    subject, timed on other inputs. is_short: whether the cost of launching from Python may dominate
-    its time on some host. is_known: whether the interval includes the spread between runs.
+    interval was widened; 0 if unknown. is_older: whether the study has newer code of its subject,
+    timed on as many other inputs at least. is_short: whether the cost of launching from Python may
+    dominate its time on some host. is_known: whether the interval includes the spread between runs.
     """
 
     record: AnyRecord
@@ -132,10 +132,9 @@ def started(environment: Mapping[str, Any]) -> datetime:
 
 def pool(results: Iterable[Results], beside: Iterable[Results] = ()) -> list[Measurement]:
     """Return a machine's measurements. beside: results used only for the spread between runs."""
-    own = list(results)
-    shown = {id(each) for each in own}
-    found = pool_timings(timings_of([*own, *beside]))
-    return [each for each in found if id(each.timings[0].results) in shown]
+    own = {id(each): each for each in results}
+    found = pool_timings(timings_of([*own.values(), *beside]))
+    return [each for each in found if id(each.timings[0].results) in own]
 
 
 def timings_of(results: Iterable[Results]) -> Iterator[Timing]:
@@ -148,28 +147,30 @@ def timings_of(results: Iterable[Results]) -> Iterator[Timing]:
 def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
     """Pool timings, given oldest first, into measurements; see `pool`."""
     found: dict[tuple[Any, ...], list[Timing]] = {}
-    newest: dict[tuple[str, ...], str] = {}
+    newest: dict[tuple[str, ...], tuple[str, ...]] = {}
     for timing in timings:
-        record = timing.record
-        found.setdefault(key_of(record), []).append(timing)
-        if isinstance(record, Ok):  # without a time, the library's version may be missing
-            newest[record.study, *subject_of(record)] = timing.version
+        found.setdefault(key_of(timing.record), []).append(timing)
+        if isinstance(timing.record, Ok):  # else, the library's version may be missing
+            newest[_code(timing)[:-1]] = _code(timing)
     counted = [_that_count(own) for own in found.values()]
+    timed = Counter(_code(own[0]) for own, _ in counted if isinstance(own[0].record, Ok))
+    few = {code for code, many in timed.items() if many <= timed[newest[code[:-1]]]}
     by_code = (grouped(own, lambda t: t.version).values() for own in found.values())
     regimes = Regimes([*itertools.chain.from_iterable(by_code)])
-    return [_pooled(timings, replaced, regimes, newest) for timings, replaced in counted]
+    older = few - {*newest.values()}
+    return [_pooled(timings, replaced, regimes, older) for timings, replaced in counted]
+
+
+def _code(timing: Timing) -> tuple[str, ...]:
+    """Return the study, the subject, and the version of its code."""
+    return timing.record.study, *subject_of(timing.record), timing.version
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Drop measurements of older code, and inputs left with fewer than two timed algorithms.
-
-    Older code stays where a study timed less by the newer code of a subject than by the older.
-    """
-    found, by = set[int](), Counter[tuple[str, ...]]()
-    for each in (m for m in measured if isinstance(m.record, Ok)):
-        by[each.record.study, *subject_of(each.record)] += 1 if each.is_older else -1
+    """Drop measurements of older code, and inputs left with fewer than two timed algorithms."""
+    found: set[int] = set()
     for own in grouped(measured, lambda m: (m.record.study, m.record.input)).values():
-        newest = [m for m in own if not m.is_older or by[m.record.study, *subject_of(m.record)] > 0]
+        newest = [each for each in own if not each.is_older]
         entrants = {each.record.algorithm for each in newest if isinstance(each.record, Ok)}
         if len(newest) == len(own) or len(entrants) > 1:
             found |= {*map(id, newest)}
@@ -279,14 +280,13 @@ def _that_count(timings: Sequence[Timing]) -> tuple[list[Timing], int]:
 
 
 def _pooled(
-    timings: Sequence[Timing], replaced: int, regimes: Regimes, newest: dict[tuple[str, ...], str]
+    timings: Sequence[Timing], replaced: int, regimes: Regimes, older: set[tuple[str, ...]]
 ) -> Measurement:
     first = timings[0]
     times = [timing.record for timing in timings if isinstance(timing.record, Ok)]
     n = len(times)
     spread, is_known = _spread(timings, regimes)
-    is_older = n > 0 and first.version != newest[first.record.study, *subject_of(first.record)]
-    known = is_older, regimes.is_short(first.record), is_known
+    known = n > 0 and _code(first) in older, regimes.is_short(first.record), is_known
     if not times or min(t.median_ms for t in times) <= 0 or (n == 1 and not spread):
         return Measurement(first.record, first.results, timings, replaced, 0.0, *known)
     center = sum(math.log(t.median_ms) for t in times) / n
