@@ -254,6 +254,8 @@ class Tried:
         answer = made.rows(*map(made._to_host, found))
         if crowded := self._trap.crowded:
             answer, inputs = _of_crowded(answer, inputs, np.array(crowded))
+        if (told := int(answer.offsets[-1])) > len(answer.neighbours):
+            raise WrongAnswer(f"it lists {len(answer.neighbours)} of {told} that it counts")
         if not inputs.cutoff > 0 and len(answer.neighbours):
             raise WrongAnswer(f"it lists {len(answer.neighbours)} pairs")
         if inputs.cutoff > 0 and not self._trap.refused:
