@@ -105,10 +105,10 @@ class ImageSearchOracle(Oracle):
             or check_range("neighbours", neighbours, 0, n)
         ):
             return problem
-        i, j = np.repeat(np.arange(n), counts), neighbours
-        if len(self.rows) < n:
-            listed = np.isin(i, self.rows)
-            i, j, shifts = i[listed], j[listed], shifts[listed]
+        each, i = counts[self.rows], np.repeat(self.rows, counts[self.rows])
+        before = np.cumsum(each) - each
+        listed = np.repeat(offsets[self.rows] - before, each) + np.arange(len(i))
+        j, shifts = neighbours[listed], shifts[listed]
         outside = (shifts < self._low) | (shifts >= self._low + self._sizes[2:])
         if (k := first_true(outside.any(axis=1))) is not None:
             return f"particle {i[k]}: neighbour {j[k]} with the shift {shifts[k]} is too far"
