@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(BLOCK)
 {
     __shared__ int stage[BLOCK * PITCH];
     __shared__ int4 rows[BLOCK];
-    __shared__ int2 words[(ROWS_AT_ONCE * (WORDS + PERIODIC) + 1) * BLOCK]; /* one more is read, but not used */
+    __shared__ int2 words[(ROWS_AT_ONCE * (WORDS + PERIODIC) + 1) * BLOCK]; /* one more is accessed, but not used */
     const int slot = blockIdx.x * BLOCK + threadIdx.x, own = threadIdx.x * PITCH;
     int next = own, at = threadIdx.x, end = threadIdx.x, first = 0;
     int64 place = slot < particles ? offsets[order[slot]] : 0;

@@ -66,7 +66,8 @@ def alone(run: StudyRun, row: MeasurementRow) -> MeasurementRow | None:
     """Return the row on one rank beside one on several, in its mode and by the same code."""
     found = find(run, row.subject, ALONE, row.particles)
     one = found and found.modes.get(row.mode)
-    return one if one and (one.commit == row.commit or not (one.is_old or row.is_old)) else None
+    is_alike = one and (one.commit == row.commit is not None or not (one.is_old or row.is_old))
+    return one if is_alike else None
 
 
 def pays(run: StudyRun) -> list[str]:
@@ -74,9 +75,8 @@ def pays(run: StudyRun) -> list[str]:
     said: list[str] = []
     if (subject := run.winner(run.timed)) is None:
         return said
-    sizes = sorted({cell.place.count for cell in run.timed})
     for way in ways(run):
-        own = [(n, c) for n in sizes if (c := find(run, subject, way, n))]
+        own = sorted((n, c) for (at, n), c in timed(run, subject).items() if at == way)
         ratios = {math.log2(n): r for n, c in own if (a := alone(run, c)) and (r := a.over(c))}
         for each in crossings(list(ratios), list(ratios.values())) if len(ratios) > 1 else ():
             if each.faster_before == FIRST and each.low and each.high:

@@ -208,13 +208,15 @@ def test_a_speed_up_is_of_one_mode():
     assert only_graph.rows[1].items[4].text == formats.DASH
 
 
-@pytest.mark.parametrize(("commit", "is_told"), [("a", True), ("b", False)])
-def test_a_speed_up_is_of_the_same_code(commit, is_told):
-    """By the older code of another commit, one rank is 64 times as slow."""
+@pytest.mark.parametrize(
+    ("first", "second", "is_told"), [("a", "a", True), ("a", "b", False), (None, None, False)]
+)
+def test_a_speed_up_is_of_the_same_code(first, second, is_told):
+    """By the older code of another commit, or of none, one rank is 64 times as slow."""
     one, two = crossing_records()[2:]
     old = {"version": "0.1old", "phases_ms": {"force": 64.0, "draw": 1.0}}
     slow = remade(one, median_ms=64.0, ci95_low_ms=63.0, ci95_high_ms=65.0, **old)
-    [machine] = machines([results([slow], commit="a"), results([two], commit=commit)])
+    [machine] = machines([results([slow], commit=first), results([two], commit=second)])
     table = steps.comparison(machine.studies[0])
     assert table.rows[1].items[0].text == "2 ranks, slab"
     assert (table.rows[1].items[4].text != formats.DASH) == is_told
