@@ -10,11 +10,17 @@ import pytest
 from fakes import FakeDevice
 
 from gpubench.studies import counters
-from gpubench.studies.counters import METRICS, Counting, Unreadable, counters_in, read_counters
+from gpubench.studies.counters import Counting, Unreadable, counters_in, read_counters
 from gpubench.studies.plan import plan
 from gpubench.studies.study import parse_study
 
-NAMES = [metric for metric, _ in METRICS.values()]
+# As ncu writes them in its header, in the order in which it was asked.
+NAMES = [
+    "gpu__time_duration.sum", "dram__bytes.sum", "lts__t_bytes.sum",
+    "l1tex__data_pipe_lsu_wavefronts.sum", "smsp__inst_executed.sum",
+    "sm__inst_issued.avg.pct_of_peak_sustained_active",
+    "sm__warps_active.avg.pct_of_peak_sustained_active", "launch__registers_per_thread",
+]  # fmt: skip
 UNITS = ("ns", "byte", "byte", "", "inst", "%", "%", "register/thread")
 
 
