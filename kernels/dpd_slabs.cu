@@ -5,6 +5,9 @@
 #include "common/as_functions.h"
 #include "dpd.cu"
 #include "common/as_functions.h"
+#if MARKED
+#include "common/coarse.h" /* before halo.h, whose takers then lay coarse positions too */
+#endif
 #include "common/halo.h"
 
 /* The rows of the halo on a side, that `nearer` of the other side's precede. */
@@ -17,9 +20,10 @@ __global__ void OCCUPANCY
     forces_of(ROLES, FLAGS, GLOBAL const uint4 *low_rows, GLOBAL const uint4 *low_column,
               GLOBAL const int *low_starts, GLOBAL const uint4 *high_rows,
               GLOBAL const uint4 *high_column, GLOBAL const int *high_starts, int edge,
-              GLOBAL uint4 *places, GLOBAL float4 *drags, GLOBAL int *cells,
-              GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid, Clock clock,
-              float range, int particles, GLOBAL int *part, GLOBAL float4 *result)
+              GLOBAL uint4 *places, GLOBAL unsigned *coarse, GLOBAL float4 *drags,
+              GLOBAL int *cells, GLOBAL const Box *__restrict__ box,
+              GLOBAL const Fluid *__restrict__ fluid, Clock clock, float range, int particles,
+              GLOBAL int *part, GLOBAL float4 *result)
 {
     int plane = (int)(box->cells[0] * box->cells[1]), first, last;
     if (blockIdx.x == 0 && threadIdx.x == 0)
@@ -34,7 +38,7 @@ __global__ void OCCUPANCY
             GLOBAL const int *starts = side ? high_starts : low_starts;
             int nearer = wraps ? HALO_ROWS(!side, 0) : 0;
             take_edge(side ? high_rows : low_rows, starts, box, side, wraps, nearer, edge, k, stride,
-                      part, places, 0, cells);
+                      part, places, coarse, cells);
             take_edge(side ? high_column : low_column, starts, box, side, wraps, nearer, edge, k,
                       stride, part, (GLOBAL uint4 *)drags, 0, 0);
         }
@@ -53,7 +57,8 @@ __global__ void OCCUPANCY
         last = part[PART_BEGIN];
         first = FIRST(last - low - (WRAPS(1) ? HALO_ROWS(1, low) : 0), edges + 2 * per_side);
     }
-    forces(places, drags, cells, cells, box, fluid, clock, range, particles, first, last, result);
+    forces(places, coarse, drags, cells, cells, box, fluid, clock, range, particles, first, last,
+           result);
 }
 
 /* Moves the edge planes, whose blocks are the first, and the inner planes, and finds their cells.
@@ -91,7 +96,7 @@ __global__ void integrate_of(int skip, int per_side, FLAGS, GLOBAL const uint4 *
     }
     int shift = part[PART_BEGIN], i = first + (int)(blockIdx.x * BLOCK + threadIdx.x);
     integrate(places, velocities, force, 0, 0, box, fluid, clock, first, last, shift, 0.0f, new_places,
-              new_velocities, new_drags, 0, fault);
+              new_velocities, new_drags, 0, 0, fault);
     if (i < last) {
         int row = i - shift, low = part[PART_LOW], high = part[PART_HIGH];
         uint4 p = new_places[row];

@@ -2,7 +2,7 @@
    `cells_of_held` on those of steps in which no host takes part (common/part.h).
 
    One thread per particle or entry. Particles have one or two COLUMNS; with HALO_COLUMN the last travels with
-   the edges' places. */
+   the edges' places. MARKED: coarse positions are laid too (common/coarse.h). */
 #include "common/box.h"
 #include "common/coarse.h"
 #include "common/part.h"
@@ -21,6 +21,15 @@ __global__ void cells_of_part(GLOBAL const uint4 *__restrict__ places,
     unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i < rows)
         cell_of[i] = cell_in_part(places, box, low, high, held, i);
+}
+
+/* The coarse positions of rows that no sort has written, as in sph.cu. */
+__global__ void coarsen(GLOBAL const uint4 *__restrict__ places, GLOBAL const Box *__restrict__ box,
+                        int first, int last, GLOBAL unsigned *__restrict__ coarse)
+{
+    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
+    if (i < last)
+        coarse[i] = coarse_of(box, places[i]);
 }
 
 /* Collect migrants from the planes from `low` to before `high`, and count them: to the plane `above`
@@ -102,13 +111,14 @@ __global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
 #if COLUMNS > 1
                         GLOBAL float4 *__restrict__ sorted_second,
 #endif
+                        GLOBAL unsigned *__restrict__ coarse,
 #if HALO_COLUMN
                         GLOBAL float4 *__restrict__ force, GLOBAL uint4 *low_rows,
                         GLOBAL float4 *low_column, GLOBAL int *low_starts, GLOBAL uint4 *high_rows,
                         GLOBAL float4 *high_column, GLOBAL int *high_starts)
 #else
-                        GLOBAL unsigned *__restrict__ coarse, GLOBAL uint4 *low_rows,
-                        GLOBAL int *low_starts, GLOBAL uint4 *high_rows, GLOBAL int *high_starts)
+                        GLOBAL uint4 *low_rows, GLOBAL int *low_starts, GLOBAL uint4 *high_rows,
+                        GLOBAL int *high_starts)
 #endif
 {
     int plane = (int)(box->cells[0] * box->cells[1]), base = part[PART_LOW] * plane;
@@ -169,9 +179,10 @@ __global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
 #if COLUMNS > 1
         sorted_second[edge + row] = second[i];
 #endif
-#if !HALO_COLUMN
+#if MARKED
         coarse[edge + row] = coarse_of(box, p);
-#elif ONCE
+#endif
+#if ONCE
         force[edge + row] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #endif
     }

@@ -79,7 +79,10 @@ class DirectSlabs(Slabs):
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
-        constants = {**self.constants, "COLUMNS": len(self.columns), **self._of_halo}
+        constants = {
+            **self.constants, "COLUMNS": len(self.columns), "MARKED": int(self.is_marked),
+            **self._of_halo,
+        }  # fmt: skip
         self._cells_of_held, self._arrange_rows, self._take_movers = (
             self.device.kernel("slabs.cu", name, **constants)
             for name in ("cells_of_held", "arrange", "take_movers")
@@ -399,14 +402,14 @@ class DirectSlabs(Slabs):
         self._arrange_rows(
             2 * per_side + self.device.blocks(items, BLOCK), BLOCK, *self._flags(), answer.start,
             answer.order, *self._kept, self.packed_box, self.edge, min(self._box_rows, self.edge),
-            per_side, self._part, self._found_starts, self.cells, *self.current, self._beside_rows,
-            *self._both("theirs", *self.kinds["places"]),
+            per_side, self._part, self._found_starts, self.cells, *self.current, self.coarse,
+            *self._beside_rows, *self._both("theirs", *self.kinds["places"]),
         )  # fmt: skip
 
     @property
-    @abstractmethod
-    def _beside_rows(self) -> Any:
-        """The array that `arrange` fills beside the sorted rows."""
+    def _beside_rows(self) -> list[Any]:
+        """What else `arrange` fills beside the sorted rows."""
+        return []
 
     def _launch(
         self, kernel: Kernel, pieces: Sequence[int], first: int, last: int, edges: int,

@@ -9,7 +9,6 @@ from gpubench.decomposed.direct import DirectSlabs
 from gpubench.decomposed.dpd_ranks import DPDPlanes
 from gpubench.decomposed.shared import Phase
 from gpubench.workloads.cell_workload import BLOCK
-from gpubench.workloads.dpd import NOISES
 
 
 class DirectDPD(DirectSlabs, DPDPlanes):
@@ -19,10 +18,7 @@ class DirectDPD(DirectSlabs, DPDPlanes):
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
-        constants: dict[str, int | str] = {  # as of `DPD`, whose records a change there would age
-            **self.constants, "NOISE": NOISES[str(self.parameters["pair_noise"])],
-            "AHEAD": len(self.columns) - 1, "ONCE": int(self._pairs_once),
-        }  # fmt: skip
+        constants = self._of_step
         if self.device.backend != "cuda":
             constants["DEFER"] = 0  # functions of OpenCL C have no local memory
         self._forces_in, self._integrate_in = (
@@ -35,8 +31,8 @@ class DirectDPD(DirectSlabs, DPDPlanes):
         return {"HALO_COLUMN": 1, "ONCE": int(self._pairs_once)}
 
     @property
-    def _beside_rows(self) -> Any:
-        return self._force
+    def _beside_rows(self) -> list[Any]:
+        return [self._force]
 
     def _computing(self) -> list[Phase]:
         return [
@@ -59,8 +55,9 @@ class DirectDPD(DirectSlabs, DPDPlanes):
         inner, beyond = self.device.blocks(self.capacity, BLOCK), edges * self._pairs_once
         self._launch(
             self._forces_in, (self._takers, inner, edges, beyond), first, last, 2,
-            self.sent["places"], *self._travelling, self.cells, self.packed_box,
-            self._packed_fluid, self.clock, self.reach, self.rows, self._part, self._force,
+            self.sent["places"], self.current[0], self.coarse, self.current[-1], self.cells,
+            self.packed_box, self._packed_fluid, self.clock, self.reach, self.rows, self._part,
+            self._force,
         )  # fmt: skip
 
     def _move_in(self, first: int, last: int) -> None:

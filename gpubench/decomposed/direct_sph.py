@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gpubench.decomposed.direct import DirectSlabs
 from gpubench.decomposed.shared import Phase
@@ -36,10 +36,6 @@ class DirectSPH(DirectSlabs, SPHPlanes):
     def paint(self) -> None:
         self.settle()
         super().paint()
-
-    @property
-    def _beside_rows(self) -> Any:
-        return self.coarse
 
     def _computing(self) -> list[Phase]:
         return [("density", lambda: self._densities(0, 3)), ("force", lambda: self._forces(0, 5))]

@@ -26,6 +26,7 @@ class DPDPlanes(Planes, DPD):
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
+        self._coarse_of = self.device.kernel("slabs.cu", "coarsen", BLOCK=BLOCK, COLUMNS=1)
         self._compile_step()
 
     def _allocate_computed(self) -> list[Any]:
@@ -54,9 +55,9 @@ class DPDPlanes(Planes, DPD):
 
     def _forces_of(self, first: int, last: int) -> None:
         self._forces(
-            self.device.blocks(last - first, BLOCK), BLOCK, *self._travelling, *self.candidates,
-            self.packed_box, self._packed_fluid, self._now, self.reach, self.rows, first, last,
-            self._force,
+            self.device.blocks(last - first, BLOCK), BLOCK, self.current[0], self.coarse,
+            self.current[-1], *self.candidates, self.packed_box, self._packed_fluid, self._now,
+            self.reach, self.rows, first, last, self._force,
         )  # fmt: skip
 
     def _edge_forces(self) -> None:
@@ -70,8 +71,8 @@ class DPDPlanes(Planes, DPD):
         self._leap(
             self.device.blocks(last - first, BLOCK), BLOCK, places, velocities, self._force,
             self.cells, self.since, self.packed_box, self._packed_fluid, self.clock, first, last,
-            self.edge, 0.0, self.places, self.state_columns[0], self.state_columns[-1], self.stale,
-            self.fault,
+            self.edge, 0.0, self.places, self.state_columns[0], self.state_columns[-1],
+            self._cell_of_part, self.stale, self.fault,
         )  # fmt: skip
 
     def felt(self, after: State) -> NDArray[np.float32]:

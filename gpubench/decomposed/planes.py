@@ -15,12 +15,14 @@ from gpubench.decomposed import room
 from gpubench.decomposed.room import aligned
 from gpubench.decomposed.rows import HIGH, LOW, PlaneRows
 from gpubench.decomposed.shared import Phase
+from gpubench.devices.base import Kernel
 from gpubench.distributed.slabs import cut
 from gpubench.distributed.team import together
 from gpubench.distributed.transport import Parcel
 from gpubench.physics.motion import rows_of
 from gpubench.problems.cells.contract import CellList, CellListUpdate, SortedCells
 from gpubench.workloads.cell_workload import BLOCK
+from gpubench.workloads.sph import COARSE_BEHIND
 
 
 class Planes(PlaneRows):
@@ -39,6 +41,8 @@ class Planes(PlaneRows):
 
     held: int
     top: int
+    is_marked: bool  # whether candidates are tested by coarse positions first
+    _coarse_of: Kernel | None  # computes these
 
     def _require_shareable(self, algorithm: type[CellList], skin: float) -> None:
         if algorithm.shape() is not SortedCells or issubclass(algorithm, CellListUpdate):
@@ -195,11 +199,12 @@ class Planes(PlaneRows):
         self.rows = aligned(self.capacity) + 2 * edge
         self._leaving_rows = [device.empty((2 * edge, 4), "float32") for _ in self._kept]
         self.current = [device.empty((self.rows, 4), "float32") for _ in self._kept]
+        self.coarse = device.empty(self.rows + COARSE_BEHIND if self.is_marked else 0, "uint32")
         before, self._part_bytes = self._part_bytes, sum(
             array.nbytes
             for array in (
                 *self._kept, self._cell_of_part, self.cells, *self._leaving_rows, *self.current,
-                *self._allocate_computed(),
+                self.coarse, *self._allocate_computed(),
             )
         )  # fmt: skip
         self.workspace_bytes += self._part_bytes - before
@@ -281,6 +286,16 @@ class Planes(PlaneRows):
             (self.top - low) * self._plane_cells + 1, self.edge - self._start_value,
         )  # fmt: skip
         self.team.transport.mark()
+        self._coarsen(self.edge, self.owned)
+
+    def _coarsen(self, first: int, rows: int) -> None:
+        """Queue computing the coarse positions of some rows, if a kernel reads any."""
+        if self.is_marked and rows:
+            assert self._coarse_of is not None
+            self._coarse_of(
+                self.device.blocks(rows, BLOCK), BLOCK, self.current[0], self.packed_box, first,
+                first + rows, self.coarse,
+            )  # fmt: skip
 
     def _begin_places(self) -> None:
         """Send the rows of the edges, and their cell starts."""
@@ -319,7 +334,8 @@ class Planes(PlaneRows):
         plane = self._plane_cells
         for side, _ in self._neighbours():
             _, begin = self.halo[side]
-            first, _ = self._halo_rows(side)
+            first, rows = self._halo_rows(side)
+            self._coarsen(first, rows)
             beside = (low - 1 if side == LOW else high) % self.grid.cells[2]
             # The end of the lower plane is the start of this rank's cells, which is already set.
             count = plane if beside == low - 1 else plane + 1

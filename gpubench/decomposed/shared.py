@@ -71,6 +71,10 @@ class Shared(InCells):
         """Take this rank's part of a state that all ranks have."""
 
     @property
+    def moves_find_cells(self) -> bool:
+        return False  # a rank numbers the cells of its own planes
+
+    @property
     def rank(self) -> int:
         """The number of this rank."""
         return self.team.ranks.rank

@@ -14,7 +14,7 @@ from gpubench.distributed.team import together
 from gpubench.distributed.transport import Parcel
 from gpubench.problems.cells.contract import CellList
 from gpubench.workloads.cell_workload import BLOCK
-from gpubench.workloads.sph import COARSE_BEHIND, SPH, SPHKernels
+from gpubench.workloads.sph import SPH, SPHKernels
 
 
 class SPHRows(Shared, SPH):
@@ -83,6 +83,8 @@ class SPHRows(Shared, SPH):
 class SPHPlanes(SPHRows, Planes):
     """SPH with the box divided by planes; positions travel for densities, and these for forces."""
 
+    is_marked = True
+
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
         super()._keep_in(algorithm, form, parameters)
         if self.bodies:
@@ -91,6 +93,7 @@ class SPHPlanes(SPHRows, Planes):
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
         self.kernels = SPHKernels(self.device, self.constants, self)
+        self._coarse_of = self.kernels.coarsen
 
     def _allocate_computed(self) -> list[Any]:
         device, rows = self.device, self.rows
@@ -98,8 +101,7 @@ class SPHPlanes(SPHRows, Planes):
         self.force = device.empty((rows, 4), "int32")
         self.noted = device.empty(rows, "int32")
         self.notes = device.empty(rows * self.noted_room, "int32")
-        self.coarse = device.empty(rows + COARSE_BEHIND, "uint32")
-        return [self.flow, self.force, self.noted, self.notes, self.coarse]
+        return [self.flow, self.force, self.noted, self.notes]
 
     def state(self) -> dict[str, NDArray[Any]]:
         state = super().state()
@@ -124,22 +126,7 @@ class SPHPlanes(SPHRows, Planes):
     def _begin_own(self) -> None:
         """Also queue the densities of the inner planes, whose rows need not be known yet."""
         super()._begin_own()
-        self._on(self._coarsen, (self.edge, self.edge + self.owned))
         self._densities_of(self.edge, self.edge + self.owned, *self._inner_planes())
-
-    def _coarsen(self, first: int, last: int) -> None:
-        """Queue computing the coarse positions of some rows, for the first test of candidates."""
-        assert self.kernels.coarsen is not None
-        self.kernels.coarsen(
-            self.device.blocks(last - first, BLOCK), BLOCK, self.current[0], self.packed_box,
-            first, last, self.coarse,
-        )  # fmt: skip
-
-    def _finish_places(self) -> None:
-        super()._finish_places()
-        for side, _ in self._neighbours():
-            first, rows = self._halo_rows(side)
-            self._on(self._coarsen, (first, first + rows))
 
     def _begin_flow(self) -> None:
         sides = self._neighbours()

@@ -1,6 +1,7 @@
 """Dissipative particle dynamics (rozen2008, section 4), over any algorithm that makes cells.
 
-A step: cell ids; the cell list; reordering of sorted particles; forces; leap-frog.
+A step: the cell list; reordering of sorted particles; forces; leap-frog, and new cell ids, which
+a step with a skin or with hashed cells begins with instead.
 All sums are exact, so all algorithms yield bitwise identical trajectories on a device; see
 kernels/dpd.cu.
 """
@@ -28,10 +29,14 @@ from gpubench.physics.step import check_dpd_step
 from gpubench.problems.cells.contract import SortedCells
 from gpubench.workloads.cell_workload import BLOCK, InCells
 from gpubench.workloads.parameters import require_known_values
+from gpubench.workloads.sph import COARSE_BEHIND
 from gpubench.workloads.workload import Snapshot, State, Value
 
 # Back ends with fast float32 atomic addition, which compute each pair in sorted cells once.
 PAIRS_ONCE = frozenset({"cuda"})
+# Those of them whose lanes share the pairs of a warp, of candidates that pass a test of coarse
+# positions, and of how many particles (kernels/common/pooled.h).
+MARKS, MOST_POOLED = frozenset({"cuda"}), 2**27
 MESH, LAYER = 1.5, 1.0  # cell sizes of the meshes for observing domains and mixing
 NOISES = {"philox": 0, "rozen2008": 1}
 GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # names in physics.noise
@@ -62,6 +67,7 @@ class DPD(InCells):
     integrator predicts other velocities for the drag, these.
     """
 
+    _knows_cells = False  # whether the last step has already found the cells of the moved particles
     source = "rozen2008, section 4; Groot and Warren, J. Chem. Phys. 107, 4423 (1997)"
     variants: ClassVar[Sequence[Mapping[str, Value]]] = (
         {},
@@ -187,7 +193,13 @@ class DPD(InCells):
             "momentum_per_particle": float(np.linalg.norm(total)) / self.particles,
         }
 
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super().restore(state)
+        self._knows_cells = False
+
     def _prepare_kernels(self) -> None:
+        self.coarse = self.array(self.particles + COARSE_BEHIND if self.is_marked else 0, "uint32")
+        self.coarsely = (self.packed_box, self.coarse) if self.is_marked else ()
         super()._prepare_kernels()
         self._force = self.array((self.particles, 4), "float32")
         self.device.fill(self._force, 0x00)
@@ -196,38 +208,66 @@ class DPD(InCells):
     def _compile_step(self) -> None:
         fluid = self.fluid.packed(self.time_step, self._integrator)
         self._packed_fluid = self.device.upload(fluid.view("uint8"))
-        constants = {
-            **self.constants,
-            "NOISE": NOISES[str(self.parameters["pair_noise"])],
-            "AHEAD": len(self.columns) - 1,
-            "ONCE": int(self._pairs_once),
-        }
         self._forces, self._leap = (
-            self.device.kernel("dpd.cu", name, **constants) for name in ("forces", "integrate")
+            self.device.kernel("dpd.cu", name, **self._of_step) for name in ("forces", "integrate")
         )
+
+    @property
+    def moves_find_cells(self) -> bool:
+        """Whether the kernel that moves particles finds their cells for the next step."""
+        return self.skin == 0 and not self.is_hashed
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether candidates are tested by coarse positions first, and pairs shared by lanes."""
+        is_held = self.particles <= MOST_POOLED
+        return self._pairs_once and is_held and self.device.backend in MARKS
 
     @property
     def _pairs_once(self) -> bool:
         in_order = self._shape is SortedCells and self.skin == 0
         return in_order and self.device.backend in PAIRS_ONCE
 
+    @property
+    def _of_step(self) -> dict[str, int | str]:
+        """The compile-time constants of kernels/dpd.cu."""
+        return {
+            **self.constants,
+            "NOISE": NOISES[str(self.parameters["pair_noise"])],
+            "AHEAD": len(self.columns) - 1,
+            "ONCE": int(self._pairs_once),
+            "MARKED": int(self.is_marked),
+            "FINDS_CELLS": int(self.moves_find_cells),
+        }
+
+    def _find_cells(self) -> None:
+        if not self._knows_cells:
+            super()._find_cells()
+        self._knows_cells = False
+
+    def _replays(self) -> bool:
+        # A graph begins with the cells that its last step finds.
+        return self._knows_cells == self.moves_find_cells and super()._replays()
+
     def _add_forces(self) -> None:
         if self._pairs_once:
             self.device.fill(self._force, 0x00)
         self._forces(
-            self.blocks, BLOCK, self.current[0], self.current[-1], *self.candidates,
+            self.blocks, BLOCK, self.current[0], self.coarse, self.current[-1], *self.candidates,
             self.packed_box, self._packed_fluid, self.clock, self.reach, self.particles, 0,
             self.particles, self._force,
         )  # fmt: skip
 
     def _integrate(self) -> None:
         places, velocities, *_ = self.current
+        self._choose_cells()
         self._leap(
             self.blocks, BLOCK, places, velocities, self._force, self.order, self.since,
             self.packed_box, self._packed_fluid, self.clock, 0, self.particles, 0,
             (self.skin / 2) ** 2, self.places, self.state_columns[0], self.state_columns[-1],
-            self.stale, self.fault,
+            self._next_cells, self.stale, self.fault,
         )  # fmt: skip
+        self._knows_cells = self.moves_find_cells
         self.stepped()
 
 

@@ -52,6 +52,7 @@ class LJFluid(DPD):
     particles_by_default = 32000
     steps_by_default = 1000
     columns = ("velocities",)
+    is_marked = moves_find_cells = False  # which is of DPD's kernels
     _pace = 0  # steps that are queued with each list; 0 before `settle`
 
     def __init_subclass__(cls) -> None:

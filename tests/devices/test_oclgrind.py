@@ -144,7 +144,7 @@ from gpubench.workloads.workload import BlowUp, Workload
 
 cell_workload.DEFERRED_ON_CPU = 5  # so that it is emptied on the way
 name, form, skin, runs = *sys.argv[1:3], float(sys.argv[3]), json.loads(sys.argv[4])
-dpd.PAIRS_ONCE = {"opencl"} if form == "reorder" else ()  # without a skin
+dpd.PAIRS_ONCE = dpd.MARKS = {"opencl"} if form == "reorder" else ()  # without a skin
 algorithm = registry.find_algorithm(name)
 # So few buckets that cells share them.
 room = {"fixed-capacity": {"capacity": 30}, "hash-grid": {"buckets": 64}}.get(name, {})

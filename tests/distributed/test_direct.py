@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from mpi_programs.coarse_rows import coarse_of
 from mpi_programs.simulations import Run, moments
 from mpi_runs import run_ranks
 
@@ -41,6 +42,7 @@ RUNS = {
 TIGHT = {"SPARE": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
 OFTEN = {"WORTH_A_CUT": 1}  # planes are assigned anew whenever that helps
 ONCE = {"PAIRS_ONCE": ["opencl"]}  # one particle of a pair computes both forces, as on CUDA
+MARKED = {**ONCE, "MARKS": ["opencl"]}  # which there tests coarse positions first
 THOROUGH = pytest.mark.long, pytest.mark.thorough
 
 
@@ -73,7 +75,7 @@ def require_same(device, spec, ranks, names, constants, *transport):
         pytest.param(2, ("dam-break", "whole-blocks"), {}, marks=THOROUGH),
         pytest.param(2, ("dpd-walls", "dpd-falling", "dpd-drags", "dpd-one"), ONCE, marks=THOROUGH),
         pytest.param(
-            3, ("dpd", "dpd-falling", "dpd-drags", "two-particles"), ONCE, marks=pytest.mark.long
+            3, ("dpd", "dpd-falling", "dpd-drags", "two-particles"), MARKED, marks=pytest.mark.long
         ),
         pytest.param(4, ("dpd-walls", "dpd-falling", "dpd-one", "dpd"), {}, marks=pytest.mark.long),
     ],
@@ -97,7 +99,7 @@ def test_trajectories_are_those_of_one_rank_to_the_bit(open_once, ranks, names, 
 )
 def test_steps_without_room_are_done_again(open_once, ranks, names):
     device = open_once("opencl:intel")
-    constants = {"DIRECT": True, **OFTEN, **TIGHT, **ONCE}
+    constants = {"DIRECT": True, **OFTEN, **TIGHT, **MARKED}
     redone = require_same(device, "opencl:intel", ranks, names, constants)
     assert redone[0] > 0
 
@@ -124,7 +126,7 @@ def test_the_stand_in_for_boxes_carries_rows(ranks):
 def kernel(open_once):
     """Return the kernels of parts by name, for boxes of two cells a plane."""
     device = open_once("opencl:intel")
-    return lambda name: device.kernel("slabs.cu", name, BLOCK=32, COLUMNS=1)
+    return lambda name, **given: device.kernel("slabs.cu", name, BLOCK=32, COLUMNS=1, **given)
 
 
 BOX = Box((2.0, 1.0, 3.0), (False,) * 3)
@@ -153,13 +155,13 @@ class TestRoom:
         # Five particles in the first plane, one in the second, one in the third.
         start = np.array([0, 2, 5, 6, 6, 7, 7], np.int32)
         order = np.array([6, 5, 4, 3, 2, 1, 0], np.int32)
-        places = np.arange(4 * rows, dtype=np.uint32).reshape(rows, 4)
+        places = np.arange(4 * rows, dtype=np.uint32).reshape(rows, 4) << np.uint32(26)
         part = np.zeros(direct.WORDS, np.int32)
         part[[direct.LOW, direct.TOP, direct.HIGH]] = 1, 4, 4 + rises
         part = upload(part)
         found, cells, coarse, *starts = (upload(np.full(n, -1, np.int32)) for n in (4, 9, 99, 3, 3))
         sorted_places, velocities, *sent = (upload(np.zeros((40, 4), np.float32)) for _ in range(4))
-        kernel("arrange")(
+        kernel("arrange", MARKED=1)(
             3, 32, *flags(device, sides), upload(start), upload(order), upload(places),
             upload(places.astype(np.float32)),
             upload(BOX.packed(FEW_CELLS, 1.0).view("uint8")), 8, room, 1, part, found, cells,
@@ -175,6 +177,9 @@ class TestRoom:
         assert device.download(cells).tolist() == [-1, -1, *(start + 8)]
         moved = device.download(sorted_places).view(np.uint32)
         assert (moved[8:15] == places[::-1]).all() and not moved[:8].any() and not moved[15:].any()
+        words = device.download(coarse)
+        assert (words[8:15] == coarse_of(BOX, 1.0, places[::-1])).all()
+        assert (words[:8] == -1).all() and (words[15:] == -1).all()
         for side, (begin, ends) in enumerate([(0, [0, 2, 5]), (6, [0, 1, 1])]):
             rows = min(ends[-1], room) if sides >> side & 1 else 0
             written = device.download(sent[side]).view(np.uint32)
@@ -263,15 +268,15 @@ def test_rows_of_the_halo_are_in_the_order_of_planes(
         rows = np.full((9, 4), side + 1, np.float32) + np.arange(9, dtype=np.float32)[:, None] / 16
         mine += [rows, -rows, np.linspace(0, count, 10).astype(np.int32)]
     places, drags, force = (upload(np.zeros((21, 4), np.float32)) for _ in range(3))
-    cells = upload(np.full(91, -1, np.int32))
+    cells, coarse = upload(np.full(91, -1, np.int32)), upload(np.zeros(25, np.uint32))
     constants = {
         "BLOCK": 32, "TRAVERSAL": 0, "REACH": 1, "DEFER": 0, "SCATTER": 0, "KEEP": 0,
-        "LIST_BY_PARTICLE": 1, "NOISE": 0, "AHEAD": 0, "ONCE": 1,
+        "LIST_BY_PARTICLE": 1, "NOISE": 0, "AHEAD": 0, "ONCE": 1, "MARKED": 1, "FINDS_CELLS": 0,
     }  # fmt: skip
     device.kernel("dpd_slabs.cu", "forces_of", **constants)(
-        2, 32, 0, 2, 2, 1, *flags(device, sides), *map(upload, mine), edge, places, drags, cells,
-        upload(box.packed(box.grid(1.0, 1), 1.0).view("uint8")), upload(np.zeros(96, "uint8")),
-        upload(np.zeros((2, 4), np.uint32)), 1.0, 21, part, force,
+        2, 32, 0, 2, 2, 1, *flags(device, sides), *map(upload, mine), edge, places, coarse, drags,
+        cells, upload(box.packed(box.grid(1.0, 1), 1.0).view("uint8")),
+        upload(np.zeros(96, "uint8")), upload(np.zeros((2, 4), np.uint32)), 1.0, 21, part, force,
     )  # fmt: skip
     assert device.download(part)[direct.FAULT] == fault
     expected, starts = np.zeros((21, 4), np.float32), np.full(91, -1, np.int32)
@@ -281,6 +286,7 @@ def test_rows_of_the_halo_are_in_the_order_of_planes(
         found = begin + np.minimum(mine[3 * side + 2], count)
         starts[9 * plane :][: 10 if side or wraps else 9] = found[: 10 if side or wraps else 9]
     assert (device.download(places) == expected).all()
+    assert (device.download(coarse)[:21] == coarse_of(box, 1.0, expected)).all()
     assert (device.download(drags) == -expected).all()
     assert device.download(cells).tolist() == starts.tolist()
 

@@ -74,8 +74,8 @@ def alone(open_once):
 TIGHT = {"SPARE": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
 # By ranks. Where planes change hands rarely, parts outgrow their rows.
 CONSTANTS = {
-    # As on CUDA, one particle of a pair computes the force on both.
-    2: {**TIGHT, "BALANCE_EVERY": 64, "PAIRS_ONCE": ["opencl"]},
+    # As on CUDA, one particle of a pair computes the force on both, and candidates are marked.
+    2: {**TIGHT, "BALANCE_EVERY": 64, "PAIRS_ONCE": ["opencl"], "MARKS": ["opencl"]},
     3: {},
     4: {**TIGHT, "BALANCE_EVERY": 32},
 }

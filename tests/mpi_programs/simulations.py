@@ -2,7 +2,8 @@
 
 Arguments: a device; runs as `Run` has them, as a list in JSON; and what constants of
 gpubench/decomposed/room.py and gpubench/workloads/dpd.py shall be; or DIRECT, for steps as on GPUs
-that write each other's memory, with stand-ins for boxes and graphs. Then a transport, if any.
+that write each other's memory, with stand-ins for boxes and graphs. With MARKS among them, ranks
+look at their coarse positions in each step. Then a transport, if any.
 """
 
 from __future__ import annotations
@@ -107,6 +108,10 @@ def main() -> None:
         from stand_ins import stand_in  # found only where this is run as a program
 
         stand_in()
+    if "MARKS" in constants:
+        from coarse_rows import check_coarse
+
+        check_coarse()
     for name, value in constants.items():
         module = room if hasattr(room, name) else dpd
         assert hasattr(module, name)
