@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import resource
 import signal
 import subprocess
@@ -291,11 +292,20 @@ class Tried:
                 f"positions = {positions}{given}",
                 f"cell = np.array({cell.tolist()})",
                 f"periodic, cutoff = {inputs.periodic}, {inputs.cutoff!r}",
-                *self._cls.call.strip().splitlines(),
+                *self._call().strip().splitlines(),
                 f"# {said}",
                 _right(inputs),
             )
         )
+
+
+    def _call(self) -> str:
+        """Return the call as users write it, by the function of this form."""
+        call: str = self._cls.call
+        functions = getattr(self._cls, "functions", {})  # by form, of a library with several
+        for function in functions.values():
+            call = re.sub(rf"\b{function}\b", functions[self._form], call)
+        return call
 
 
 def _right(inputs: SystemSet) -> str:

@@ -274,6 +274,15 @@ def test_the_call_that_a_report_of_a_bug_has_can_be_made(cls):
         assert found == sorted(zip(i.tolist(), j.tolist(), strict=True))
 
 
+def test_a_report_of_a_bug_calls_the_function_of_its_form():
+    cls = registry.algorithms()["torch-sim-images"]
+    trap = traps()["two coincident"]
+    for form, function in cls.functions.items():
+        bug = trapped.Tried(cls, form, None, trap, print).bug(trap.make(), "wrong")
+        assert [other for other in cls.functions.values() if other in bug] == [function]
+        assert f"import {function}\n" in bug and f"{function}(\n" in bug
+
+
 QUICK = ("exactly the cutoff apart", "slab, third vector of zeros", "NaN", "read-only", "float16")
 
 
