@@ -90,5 +90,5 @@ def _sections(found: TrapResults) -> list[Section]:
 
 
 def _item(cells: Mapping[str, Caught], trap: str) -> Item:
-    state = cells[trap].state if trap in cells else "not offered"
+    state = cells[trap].state if trap in cells else "not tried"
     return NOTHING if state == "not offered" else Item(state, "none", strong=state in FAILED)

@@ -198,6 +198,12 @@ class TestDeviceSpec:
         with pytest.raises(UserError, match=message):
             device_spec(fake_ranks(2, 4), spec, False, 2)
 
+    def test_one_gpu_for_two_ranks_is_one_line(self):
+        done = run_ranks(2, "exchange.py", "cuda:0", "auto", "1")
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert "--device cuda:0 is one GPU for 2 ranks" in line
+
 
 class TestJoin:
     def test_without_mpi4py_says_what_to_install(self, monkeypatch):

@@ -128,7 +128,7 @@ def main() -> None:
     spec, name, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
     ranks = Ranks.join()
     with ends_all(ranks):
-        gpus = ranks.local_size if spec == "cuda" else None
+        gpus = ranks.local_size if spec.startswith("cuda") else None
         device = open_device(device_spec(ranks, spec, False, gpus))
         transport = open_transport(name, device, ranks)
     with device:
