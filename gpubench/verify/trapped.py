@@ -298,7 +298,6 @@ class Tried:
             )
         )
 
-
     def _call(self) -> str:
         """Return the call as users write it, by the function of this form."""
         call: str = self._cls.call
