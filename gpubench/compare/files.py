@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from gpubench.base.errors import UserError
 from gpubench.compare.verdict import CLOCK_MS, ComparedTimes
-from gpubench.evidence.pooling import Measurement, key_of, pool, started
+from gpubench.evidence.pooling import Measurement, pool, started
 from gpubench.evidence.records import Ok, Record, identity_of, is_waiting
 from gpubench.evidence.results import Results
 from gpubench.studies.plan import cell_key
@@ -146,7 +146,7 @@ def _cells(side: Side) -> dict[tuple[Any, ...], dict[int, Measurement]]:
     for place, results in enumerate(side.results):
         for measured in pool([results]):
             if not is_waiting(measured.record):
-                found.setdefault(key_of(measured.record), {})[place] = measured
+                found.setdefault(measured.timings[0].key, {})[place] = measured
     return found
 
 

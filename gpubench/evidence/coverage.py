@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from gpubench.evidence.pooling import Measurement, grouped, key_of, pool_timings, timings_of
+from gpubench.evidence.pooling import Measurement, Timing, grouped, pool_timings, timings_of
 from gpubench.evidence.records import Ok
 from gpubench.evidence.results import Results
 
@@ -28,16 +28,15 @@ def coverage(results: Iterable[Results]) -> list[Test]:
     Runs differ in day or device (`Timing.run`). Only versions timed in at least two runs count.
     """
     timings = [each for each in timings_of(results) if isinstance(each.record, Ok)]
-    alike = grouped(timings, lambda timing: (key_of(timing.record), timing.version))
+    alike = grouped(timings, lambda timing: (timing.key, timing.version))
     repeated = {at for at, own in alike.items() if len({timing.run for timing in own}) > 1}
-    counted = (each for each in timings if (key_of(each.record), each.version) in repeated)
-    tests: list[Test] = []
-    before: list[Any] = []
+    counted = (each for each in timings if (each.key, each.version) in repeated)
+    tests, before = list[Test](), list[Timing]()
     for own in grouped(counted, lambda timing: timing.run).values():  # oldest first
-        known = {key_of(each.record): each for each in pool_timings(before)}
+        known = {each.timings[0].key: each for each in pool_timings(before)}
         before += own
         for later in own:
-            record, pooled = later.record, known.get(key_of(later.record))
+            record, pooled = later.record, known.get(later.key)
             if pooled is None or pooled.version != later.version:
                 continue
             times = pooled.record

@@ -13,14 +13,16 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
 from gpubench.evidence.declared import subject_of, version_of
-from gpubench.evidence.records import AnyRecord, Ok, Record, is_waiting
+from gpubench.evidence.records import AnyRecord, Ok, is_waiting
 from gpubench.evidence.results import Results
 
 T = TypeVar("T")
@@ -51,23 +53,34 @@ class Conditions(NamedTuple):
     between: bool = False
 
 
-class Timing(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Timing:
     """One record, and its results file."""
 
     record: AnyRecord
     results: Results
 
-    @property
+    @cached_property
     def run(self) -> tuple[str, str | None]:
         """The day and the device; differences between runs give the spread between runs."""
         environment = self.results.environment
         device = self.record.measured_on or environment["device"].get("uuid")
         return str(environment["started"])[:10], device
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The version of the timed code."""
         return version_of(self.record, self.results.environment)
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """The identity of the measurement: the values of AXES."""
+        return hashable(self.record.parameters), *_PLAIN_AXES(self.record)
+
+    @cached_property
+    def code(self) -> tuple[str, ...]:
+        """The study, the subject, and the version of its code."""
+        return self.record.study, *subject_of(self.record), self.version
 
 
 class Measurement(NamedTuple):
@@ -120,8 +133,7 @@ def by_device(results: Iterable[Results]) -> dict[MeasuredDevice, list[Results]]
 
 def device_of(environment: Mapping[str, Any]) -> MeasuredDevice:
     """Return the device of an environment."""
-    device = environment["device"]
-    names = (device["backend"], device["name"], device.get("platform"))
+    names = (environment["device"].get(each) for each in ("backend", "name", "platform"))
     return MeasuredDevice(environment["machine"], *names)
 
 
@@ -149,21 +161,15 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
     found: dict[tuple[Any, ...], list[Timing]] = {}
     newest: dict[tuple[str, ...], tuple[str, ...]] = {}
     for timing in timings:
-        found.setdefault(key_of(timing.record), []).append(timing)
+        found.setdefault(timing.key, []).append(timing)
         if isinstance(timing.record, Ok):  # else, the library's version may be missing
-            newest[_code(timing)[:-1]] = _code(timing)
+            newest[timing.code[:-1]] = timing.code
     counted = [_that_count(own) for own in found.values()]
-    timed = Counter(_code(own[0]) for own, _ in counted if isinstance(own[0].record, Ok))
-    few = {code for code, many in timed.items() if many <= timed[newest[code[:-1]]]}
+    timed = Counter(own[0].code for own, _ in counted if isinstance(own[0].record, Ok))
     by_code = (grouped(own, lambda t: t.version).values() for own in found.values())
     regimes = Regimes([*itertools.chain.from_iterable(by_code)])
-    older = few - {*newest.values()}
+    older = {c for c, n in timed.items() if n <= timed[new := newest[c[:-1]]] and c != new}
     return [_pooled(timings, replaced, regimes, older) for timings, replaced in counted]
-
-
-def _code(timing: Timing) -> tuple[str, ...]:
-    """Return the study, the subject, and the version of its code."""
-    return timing.record.study, *subject_of(timing.record), timing.version
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
@@ -187,8 +193,8 @@ class Regimes:
     """
 
     def __init__(self, measured: Sequence[Sequence[Timing]]) -> None:
-        times = ((own[0].record, own[0].record.median_ms) for own in measured if own)
-        self._device_ms = {key_of(r)[:-1]: ms for r, ms in times if ms and r.mode == "graph"}
+        times = ((own[0], own[0].record.median_ms) for own in measured if own)
+        self._device_ms = {t.key[:-1]: ms for t, ms in times if ms and t.record.mode == "graph"}
         self.spreads = self._spreads(measured)
 
     def of(self, timings: Sequence[Timing]) -> list[Conditions]:
@@ -197,19 +203,19 @@ class Regimes:
         if not isinstance(record, Ok):
             return []
         return [
-            Conditions(record.mode, self.is_short(record), of, between)
+            Conditions(record.mode, self.is_short(timings[0]), of, between)
             for between, own in ((False, record.study), (True, record.algorithm))
             for of in (own, None)
         ]
 
-    def is_short(self, record: Record) -> bool:
+    def is_short(self, timing: Timing) -> bool:
         """Return whether the cost of launching from Python may dominate a time on some host."""
-        device_ms = self._device_ms.get(key_of(record)[:-1])
-        return (record.median_ms or 0) / 2 < SHORT_MS if device_ms is None else device_ms < SHORT_MS
+        launched_ms = timing.record.median_ms or 0
+        return self._device_ms.get(timing.key[:-1], launched_ms / 2) < SHORT_MS
 
     def _spreads(self, measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
         timed = [own for own in ([t for t in own if t.record.median_ms] for own in measured) if own]
-        alike = grouped(timed, lambda own: key_of(own[0].record)).items()
+        alike = grouped(timed, lambda own: own[0].key).items()
         runs = {key: len({t.run for own in by_code for t in own}) for key, by_code in alike}
         self.most = most = max(runs.values(), default=1)
         pairs: dict[Conditions, list[float]] = {}
@@ -217,7 +223,7 @@ class Regimes:
         for own in timed:
             logs = [(t.run, math.log(t.record.median_ms or 1)) for t in own]
             every, many = itertools.combinations(logs, 2), len(dict(logs))
-            in_most = runs[key_of(own[0].record)] == most
+            in_most = runs[own[0].key] == most
             apart = [abs(b - a) for (one, a), (other, b) in every if one != other]
             near = [abs(b - a) for (one, a), (other, b) in itertools.pairwise(logs) if one == other]
             for regime in self.of(own):
@@ -228,7 +234,7 @@ class Regimes:
         for several in grouped(timed, lambda own: _work(own[0])).values():
             means = [np.log([t.record.median_ms or 1 for t in own]).mean() for own in several]
             apart = [abs(b - a) for a, b in itertools.combinations(means, 2)]
-            in_most = most in (runs[key_of(own[0].record)] for own in several)
+            in_most = most in (runs[own[0].key] for own in several)
             for regime in self.of(several[0]) if apart else ():
                 if regime.between and (regime.of or in_most):
                     pairs.setdefault(regime, []).extend(apart)
@@ -238,8 +244,8 @@ class Regimes:
 
 
 def _work(timing: Timing) -> tuple[Any, ...]:
-    """Return the fields that identify the timed work across studies: `key_of` without the study."""
-    parameters, _, *rest = key_of(timing.record)
+    """Return the fields that identify the timed work across studies: a key without the study."""
+    parameters, _, *rest = timing.key
     return parameters, *rest, timing.version
 
 
@@ -252,11 +258,6 @@ def _few(runs: int) -> float:
     """
     freedom = 4 * (runs - 1)
     return 1 + 1.21 / freedom + 1.44 / freedom**2 if freedom else 1.0
-
-
-def key_of(record: Record) -> tuple[Any, ...]:
-    """Return the identity of a record's measurement: the values of AXES."""
-    return hashable(record.parameters), *_PLAIN_AXES(record)
 
 
 def hashable(value: Any) -> Any:
@@ -286,7 +287,7 @@ def _pooled(
     times = [timing.record for timing in timings if isinstance(timing.record, Ok)]
     n = len(times)
     spread, is_known = _spread(timings, regimes)
-    known = n > 0 and _code(first) in older, regimes.is_short(first.record), is_known
+    known = n > 0 and first.code in older, regimes.is_short(first), is_known
     if not times or min(t.median_ms for t in times) <= 0 or (n == 1 and not spread):
         return Measurement(first.record, first.results, timings, replaced, 0.0, *known)
     center = sum(math.log(t.median_ms) for t in times) / n
