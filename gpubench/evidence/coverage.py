@@ -33,7 +33,7 @@ def coverage(results: Iterable[Results]) -> list[Test]:
     counted = (each for each in timings if (each.key, each.version) in repeated)
     tests, before = list[Test](), list[Timing]()
     for own in grouped(counted, lambda timing: timing.run).values():  # oldest first
-        known = {each.timings[0].key: each for each in pool_timings(before)}
+        known = {each.timings[0].key: each for each in pool_timings(before, {t.key for t in own})}
         before += own
         for later in own:
             record, pooled = later.record, known.get(later.key)

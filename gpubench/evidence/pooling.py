@@ -12,7 +12,7 @@ import itertools
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -156,8 +156,8 @@ def timings_of(results: Iterable[Results]) -> Iterator[Timing]:
         yield from (Timing(record, each) for record in latest.values())
 
 
-def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
-    """Pool timings, given oldest first, into measurements; see `pool`."""
+def pool_timings(timings: Iterable[Timing], keys: Container[Any] = ()) -> list[Measurement]:
+    """Pool timings, given oldest first, into measurements, all or of these keys; see `pool`."""
     found: dict[tuple[Any, ...], list[Timing]] = {}
     newest: dict[tuple[str, ...], tuple[str, ...]] = {}
     for timing in timings:
@@ -169,7 +169,7 @@ def pool_timings(timings: Iterable[Timing]) -> list[Measurement]:
     by_code = (grouped(own, lambda t: t.version).values() for own in found.values())
     regimes = Regimes([*itertools.chain.from_iterable(by_code)])
     older = {c for c, n in timed.items() if n <= timed[new := newest[c[:-1]]] and c != new}
-    return [_pooled(timings, replaced, regimes, older) for timings, replaced in counted]
+    return [_pooled(own, n, regimes, older) for own, n in counted if not keys or own[0].key in keys]
 
 
 def current(measured: Sequence[Measurement]) -> list[Measurement]:
