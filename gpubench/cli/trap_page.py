@@ -24,15 +24,20 @@ _LEAD = (
 
 def page(found: Sequence[TrapResults]) -> Page:
     """Return the page of all files, by machine; its lead names what failed in no trap."""
-    columns = [pair for each in found for pair in each.columns.items()]
-    failed = {name for name, own in columns if any(c.state in FAILED for c in own.values())}
-    sound = [*dict.fromkeys(name for name, _ in columns if name not in failed)]
-    lead = f"Nothing wrong, crashed or hung: {formats.listing(sound or ['no library'])}. {_LEAD}"
     machines = grouped(found, lambda each: each.environment["device"]["name"])
     merged = [
         TrapResults(own[0].environment, [cell for each in own for cell in each.traps])
         for own in machines.values()
     ]
+    columns, unsound = [], set()
+    for each in merged:
+        traps = {cell.trap for cell in each.traps}
+        for name, own in each.columns.items():
+            columns.append(name)
+            if own.keys() != traps or any(c.state in FAILED for c in own.values()):
+                unsound.add(name)  # what was not tried may fail
+    sound = [name for name in dict.fromkeys(columns) if name not in unsound]
+    lead = f"Nothing wrong, crashed or hung: {formats.listing(sound or ['no library'])}. {_LEAD}"
     shown = [section for each in merged for section in _sections(each)]
     return Page("index", "Neighbour searches in traps", lead, shown)
 

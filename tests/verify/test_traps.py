@@ -11,15 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from additions import nothing_added
+from msgspec import structs
 from typer.testing import CliRunner
 
 from gpubench import registry
 from gpubench.base import install
 from gpubench.base.errors import UserError
 from gpubench.cli.app import app
+from gpubench.cli.trap_page import page
 from gpubench.problems.images import traps as made
 from gpubench.problems.images.oracle import pairs_within
 from gpubench.problems.images.traps import traps
+from gpubench.report import render
 from gpubench.verify import trapped
 from gpubench.verify.smallest import shrink
 from gpubench.verify.trap_results import load
@@ -272,6 +275,19 @@ def test_the_call_that_a_report_of_a_bug_has_can_be_made(cls):
         found = sorted(zip(names["i"].tolist(), names["j"].tolist(), strict=True))
         i, j, *_ = pairs_within(inputs, inputs.cutoff, np.arange(len(inputs.positions)))
         assert found == sorted(zip(i.tolist(), j.tolist(), strict=True))
+
+
+def test_a_trap_that_was_not_tried_is_no_dash_and_no_praise():
+    shipped = Path(__file__).parents[2] / "results/traps/cpu-intel-xeon"
+    found = load(next(iter(shipped.glob("*-neighbour-list.json"))))
+    first = found.traps[0]
+    other = structs.replace(first, library="other 1", state="right")
+    pages = render.markdown([page([structs.replace(found, traps=[*found.traps, other])])])
+    text = pages["report.md"]
+    assert "other 1" not in text.split("hung: ")[1].split(".")[0]
+    assert f"{first.library} {first.form}" in text.split("hung: ")[1].split(" The same")[0]
+    rows = [line for line in text.splitlines() if line.endswith("| not tried |")]
+    assert len(rows) == len(found.traps) - 1
 
 
 def test_a_report_of_a_bug_calls_the_function_of_its_form():
