@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gpubench.decomposed.planes import Planes
 from gpubench.decomposed.shared import Phase
 from gpubench.distributed.team import together
+from gpubench.problems.cells.contract import CellList
 from gpubench.workloads.cell_workload import BLOCK
 from gpubench.workloads.dpd import DPD
 from gpubench.workloads.workload import State
@@ -23,6 +24,10 @@ class DPDPlanes(Planes, DPD):
     Where the first particle of a pair computes the force on both, the particles of the halo before
     this rank's compute the forces on its edge; what they add to the halo is not used.
     """
+
+    def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
+        self._choose_parts()
+        super()._keep_in(algorithm, form, parameters)
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()

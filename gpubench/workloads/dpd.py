@@ -26,7 +26,7 @@ from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
 from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum, temperature
 from gpubench.physics.step import check_dpd_step
-from gpubench.problems.cells.contract import SortedCells
+from gpubench.problems.cells.contract import CellList, SortedCells
 from gpubench.workloads.cell_workload import BLOCK, InCells
 from gpubench.workloads.parameters import require_known_values
 from gpubench.workloads.sph import COARSE_BEHIND
@@ -37,6 +37,9 @@ PAIRS_ONCE = frozenset({"cuda"})
 # Those of them whose lanes share the pairs of a warp, of candidates that pass a test of coarse
 # positions, and of how many particles (kernels/common/pooled.h).
 MARKS, MOST_POOLED = frozenset({"cuda"}), 2**27
+# Particles in a cell, on average, up to which cells are then whole: a test more of a coarse position
+# takes less time than a cell more to count and to sum.
+WHOLE = 4
 MESH, LAYER = 1.5, 1.0  # cell sizes of the meshes for observing domains and mixing
 NOISES = {"philox": 0, "rozen2008": 1}
 GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # names in physics.noise
@@ -196,6 +199,17 @@ class DPD(InCells):
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         super().restore(state)
         self._knows_cells = False
+
+    def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
+        self._choose_parts()
+        super()._keep_in(algorithm, form, parameters)
+
+    def _choose_parts(self) -> None:
+        """Divide the box into whole cells if that pays."""
+        if self.is_marked:
+            whole = self.box.grid(self.reach)
+            if self.particles <= WHOLE * whole.count:
+                self._parts, self.grid = 1, whole
 
     def _prepare_kernels(self) -> None:
         self.coarse = self.array(self.particles + COARSE_BEHIND if self.is_marked else 0, "uint32")

@@ -47,6 +47,17 @@ def test_pairs_computed_once_change_nothing(device, monkeypatch, algorithm, form
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(("density", "parts"), [(3.0, 1), (25.0, 3)])
+def test_cells_of_few_are_whole_where_coarse_positions_are_tested(
+    opencl_device, monkeypatch, density, parts
+):
+    simulation = made(opencl_device, density=density)
+    split = simulation.grid.count
+    monkeypatch.setattr(DPD, "is_marked", True)
+    simulation._choose_parts()
+    assert (simulation._parts, simulation.grid.count * 3 // parts) == (parts, split)
+
+
 def test_lists_are_kept_while_nothing_has_moved_far(device):
     simulation = made(device, skin=0.6, time_step=0.01)
     made_lists = []
