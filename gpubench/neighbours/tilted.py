@@ -25,12 +25,13 @@ from gpubench.neighbours.plan import Plan
 from gpubench.neighbours.refined import Refined
 from gpubench.primitives import simd_query
 from gpubench.primitives.cell_query import (
+    GROUP_BLOCK,
     LIST_BLOCK,
     LIST_STEP,
-    MOST_WORDS,
     ROUNDINGS,
     ROWS,
     CellQuery,
+    lanes_for,
     row_volume,
     words_for,
 )
@@ -41,6 +42,7 @@ from gpubench.primitives.workspace import Workspace
 from gpubench.problems.cells.contract import CellList, LinkedCells
 
 EXTRAS = ROWS  # of kernels/tilted_cells.cu
+FEW_TILTED = {0.0: 0, 40.0: 2**15}  # see FEW; one thread each is as fast with fewer neighbours
 LONGER = 1 + 2.0**-14  # cells than the cutoff, by more than the rounding of cell numbers
 BEYOND = 3  # cells past the ends of the brick, to which particles are moved
 TRIED = 1 + np.arange(64) / 2**12  # steps, of which the one that rounds the vectors least is taken
@@ -154,17 +156,22 @@ class TiltedQuery(CellQuery):
             self._simd = TiltedSimd(device, n, self._given, kept)
             return
         self._gather = None if cells.forms[cells.form].reorders else Gather(device, n)
-        in_row = n / math.prod(grid.size) * row_volume(grid, cutoff, kept["REACH"])
-        words = words_for(in_row, False) if lists else 1
-        self._masks = {
-            "extras": device.empty(n if lists else 0, "int32"),
-            "words": device.empty((ROWS * words + EXTRAS) * n * lists * 2, "int32"),
-        }
-        kept |= {"BLOCK": LIST_BLOCK, "STEP": LIST_STEP, "WORDS": words, "LISTS": int(lists)}
-        self._count_shape = self._fill_shape = 1, LIST_BLOCK
-        kernel = partial(
-            NamedKernel, device, "tilted_cells.cu", STAGED=int("cuda" in device.features), **kept
-        )
+        density, is_gpu = n / math.prod(grid.size), "cuda" in device.features
+        in_row = density * row_volume(grid, cutoff, kept["REACH"])
+        neighbours = 4 / 3 * math.pi * cutoff**3 * density
+        self._masks: dict[str, Any] = {}
+        if is_gpu and (lanes := lanes_for(n, neighbours, in_row, FEW_TILTED)):
+            self._count_shape = self._fill_shape = lanes, GROUP_BLOCK
+            kernel = partial(NamedKernel, device, "tilted_lane_groups.cu", LANES=lanes, **kept)
+        else:
+            self._count_shape = self._fill_shape = 1, LIST_BLOCK
+            words = words_for(in_row, False) if lists else 1
+            self._masks = {
+                "extras": device.empty(n if lists else 0, "int32"),
+                "words": device.empty((ROWS * words + EXTRAS) * n * lists * 2, "int32"),
+            }
+            kept |= {"BLOCK": LIST_BLOCK, "STEP": LIST_STEP, "WORDS": words, "LISTS": int(lists)}
+            kernel = partial(NamedKernel, device, "tilted_cells.cu", STAGED=int(is_gpu), **kept)
         self._count = kernel(name="count")
         if lists:
             self._fill = kernel(name="fill")
@@ -204,10 +211,7 @@ class TiltedSimd(SimdQuery):
 def tilted_plan(
     device: Device, method: str, positions: Any, cell: Cell, cutoff: float, skin: float, half: bool
 ) -> TiltedPlan | Refined | None:
-    """Return the search of a cell, or None for one that needs images. Arguments: as in `CellPlan`.
-
-    On a GPU, rows of more candidates than a thread can mark are searched with images, too.
-    """
+    """Return the search of a cell, or None for one that needs images; arguments as in `CellPlan`."""
     n, reach = positions.shape[0], cutoff + skin
     if tilt := Tilt.of(cell, n, reach):
         reach = widened(cutoff, skin, tilt.rounding)
@@ -216,10 +220,6 @@ def tilted_plan(
         return None
     search, why = chosen(method, device, n, tilt.grid, needs_sorted=True)
     if search.cells.shape() is LinkedCells:
-        return None
-    steps, density = tilt.region.searched_steps(reach), n / math.prod(tilt.grid.size)
-    in_row = density * row_volume(tilt.grid, steps, search.parts(device, n, tilt.grid))
-    if "cuda" in device.features and words_for(in_row, False) == MOST_WORDS:
         return None
     plan = TiltedPlan(device, search, positions, cell, tilt, reach, half, why)
     return Refined(device, plan, positions, cutoff + skin) if reach > cutoff + skin else plan

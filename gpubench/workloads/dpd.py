@@ -37,8 +37,8 @@ PAIRS_ONCE = frozenset({"cuda"})
 # Those of them whose lanes share the pairs of a warp, of candidates that pass a test of coarse
 # positions, and of how many particles (kernels/common/pooled.h).
 MARKS, MOST_POOLED = frozenset({"cuda"}), 2**27
-# Particles in a cell, on average, up to which cells are then whole: a test more of a coarse position
-# takes less time than a cell more to count and to sum.
+# Particles in a cell, on average, up to which cells are then whole: one more test of a coarse
+# position takes less time than one more cell to count and to sum.
 WHOLE = 4
 MESH, LAYER = 1.5, 1.0  # cell sizes of the meshes for observing domains and mixing
 NOISES = {"philox": 0, "rozen2008": 1}

@@ -840,11 +840,18 @@ def test_conventions_of_other_packages_on_a_gpu(to_gpu, cell):
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("cutoff", [1.0, 1.6, 2.4])  # 4, 16 and 58 neighbours
-def test_a_tilted_cell_on_a_gpu_is_that_of_the_host(to_gpu, cutoff, half):
+@pytest.mark.parametrize(
+    ("particles", "cutoff"),
+    [
+        (40_000, 1.0), (40_000, 1.6), (40_000, 2.4),  # 4, 16 and 58 neighbours, by a thread
+        (30_000, 2.4), (30_000, 3.9),  # 43 and 186, by 16 and 32 threads
+        (80_000, 4.1),  # more than a thread can mark
+    ],
+)  # fmt: skip
+def test_a_tilted_cell_on_a_gpu_is_that_of_the_host(to_gpu, particles, cutoff, half):
     _, up, down = to_gpu
     rng, cell = np.random.default_rng(5), np.array(TILTED) * 12.4
-    positions = (rng.random((40_000, 3)) + rng.integers(-1, 2, (40_000, 3))) @ cell
+    positions = (rng.random((particles, 3)) + rng.integers(-1, 2, (particles, 3))) @ cell
     positions[:900] = cell[0] + rng.normal(size=(900, 3)) * 0.1  # in one place, at a corner
     search, pairs = NeighbourList(cutoff, cell, True, half=half), []
     for to, back in ((up, down), (np.asarray, np.asarray)):
