@@ -179,11 +179,11 @@ def _cells(box: Any, systems: int, repeats: Sequence[bool]) -> Array:
     """
     given = np.zeros((3, 3)) if box is None else _array("box", box)
     if box is None and any(repeats):
-        raise UserError("a periodic batch needs its cells: box=, a matrix for each system or all")
+        raise UserError("a periodic batch needs its cells: cell=, a matrix for each system or all")
     has_shape = given.shape in ((3,), (3, 3), (systems, 3, 3))
     if not has_shape or given.dtype.kind not in "iuf" or not np.isfinite(given).all():
         wanted = f"3 edges, a 3x3 matrix, or {systems:,} matrices, of finite numbers"
-        raise UserError(f"box of a batch takes {wanted}, not {shown(box)}")
+        raise UserError(f"the box of a batch takes {wanted}, not {shown(box)}")
     given = given.astype(np.float64)
     given = np.diag(given) if given.ndim == 1 else given
     return np.where(np.array(repeats)[:, None], np.broadcast_to(given, (systems, 3, 3)), 0.0)

@@ -196,6 +196,13 @@ def widened(cutoff: float, skin: float, rounding: float) -> float:
 OPEN = SearchBox((0.0,) * 3, (0.0,) * 3, (False,) * 3)  # all axes are measured
 
 
+def box_given(cell: Any, box: Any) -> Any:
+    """Return the box that a user gives by one of two names; UserError if by both."""
+    if cell is not None and box is not None:
+        raise UserError("give cell or box, not both")
+    return box if cell is None else cell
+
+
 def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) -> SearchBox | None:
     """Return the box that a user describes; None for open space.
 
@@ -207,14 +214,14 @@ def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) ->
         return None
     if edges is None:
         raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
-    without_gradient("box", edges)
+    without_gradient("the box", edges)
     with suppress(TypeError, ValueError, OverflowError):
         matrix = np.asarray(edges, np.float64)
         if matrix.shape == (3, 3) and (edges := edges_of(matrix)) is None:
-            raise UserError("triclinic boxes are not supported here: box takes three edges")
-    size = three("box", edges, float, wanted := "three positive finite edges, or None")
+            raise UserError("triclinic boxes are not supported here: the box takes three edges")
+    size = three("the box", edges, float, wanted := "three positive finite edges, or None")
     if min(size) <= 0:
-        raise UserError(f"box takes {wanted}, not {shown(edges)}")
+        raise UserError(f"the box takes {wanted}, not {shown(edges)}")
     return SearchBox(three("low", low, float, "three finite coordinates"), size, repeats)
 
 

@@ -186,7 +186,7 @@ def space_of(box: Any, low: Any, periodic: Any, reach: float) -> Space:
     returned if its periodic axes hold `reach` three times; axes without bounds have the size 0.
     Raises UserError for anything else.
     """
-    without_gradient("box", box)
+    without_gradient("the box", box)
     matrix: NDArray[Any] = np.zeros(0)  # `box_of` refuses, in its words, what is no matrix
     with suppress(TypeError, ValueError):
         if (given := np.asarray(box)).dtype.kind in "iuf":
@@ -194,7 +194,7 @@ def space_of(box: Any, low: Any, periodic: Any, reach: float) -> Space:
     if not (matrix.shape == (3, 3) or (matrix.shape == (3,) and (matrix >= 0).all())):
         return box_of(box, low, periodic)
     if not np.isfinite(matrix).all():
-        raise UserError(f"box takes finite vectors, not {shown(box)}")
+        raise UserError(f"the box takes finite vectors, not {shown(box)}")
     edges = edges_of(matrix) if matrix.ndim == 2 else tuple(matrix.tolist())
     is_orthogonal = False
     if edges is not None and min(edges) >= 0:

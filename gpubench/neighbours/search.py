@@ -19,6 +19,7 @@ from gpubench.neighbours.box import (
     OPEN,
     SearchBox,
     Unsound,
+    box_given,
     box_of,
     measured,
     three,
@@ -44,8 +45,8 @@ class NeighbourList(Fixed):
 
     cutoff: in the unit of the positions; or a symmetric table of cutoffs by species, of which those
         of 0 list no pairs. box: three edges; a 3x3 matrix whose rows are vectors, of
-        any length and tilt; or None for open space. periodic: whether the box is periodic, for all
-        axes or per axis. low: the lower corner of the box.
+        any length and tilt; or None for open space. cell: another name for box, also in calls.
+        periodic: whether the box is periodic, for all axes or per axis. low: its lower corner.
     half: list each pair once, in either particle's row: one of (i, j, S) and (j, i, -S), where S is
         the shift, also for images of one particle. By default in both rows. order: number rows by
         particle ("input") or in cell order ("cells"; `Found.ids` maps rows to particles).
@@ -94,6 +95,7 @@ class NeighbourList(Fixed):
         box: Any = None,
         periodic: Any = False,
         *,
+        cell: Any = None,
         low: Any = (0.0, 0.0, 0.0),
         half: bool = False,
         order: Order = "input",
@@ -106,7 +108,7 @@ class NeighbourList(Fixed):
         cutoff = cutoff if self._table is None else self._table.max()
         cutoff, skin = number("cutoff", cutoff, positive=True), number("skin", skin)
         vars(self).update(cutoff=cutoff, skin=skin, reach=cutoff + skin, chosen="", searches=0)
-        self._corner = low
+        self._corner, box = low, box_given(cell, box)
         self._periodic = three("periodic", periodic, bool, "True, False, or three of them")
         # A box may yet come with a call.
         self._given = space_of(box, low, periodic if box is not None else False, self.reach)
@@ -135,7 +137,7 @@ class NeighbourList(Fixed):
         """Return what a call describes: its own box, or that of the list."""
         if box is None and (self._matrix is not None or not any(self._periodic)):
             return self._given
-        given = space_of(arrays.numbers("box", box), self._corner, self._periodic, self.reach)
+        given = space_of(arrays.numbers("the box", box), self._corner, self._periodic, self.reach)
         self._require_plain(given)
         if (why := self._why_coarse(given)) is not None:
             warnings.warn(why, stacklevel=4)
@@ -144,7 +146,7 @@ class NeighbourList(Fixed):
     def _systems(self, batch: Any, box: Any, arrays: Arrays, particles: int) -> Batch:
         """Return the batch that a call describes."""
         self._options.require_batch(self.skin)
-        cells = self._matrix if box is None else arrays.numbers("box", box)
+        cells = self._matrix if box is None else arrays.numbers("the box", box)
         given, last = (arrays.numbers("batch", batch), cells), self._read
         if last is None or last[1] != particles or not all(map(_is_same, given, last[0])):
             systems = Batch.of(given[0], particles, cells, self._periodic)
@@ -161,9 +163,9 @@ class NeighbourList(Fixed):
 
     @uncompiled
     def __call__(
-        self, positions: Any, out: Found | None = None, *, batch: Any = None, box: Any = None,
-        queries: Any = None, radii: Any = None, combine: Literal["sum", "max"] = "sum",
-        species: Any = None,
+        self, positions: Any, out: Found | None = None, *, batch: Any = None, cell: Any = None,
+        box: Any = None, queries: Any = None, radii: Any = None,
+        combine: Literal["sum", "max"] = "sum", species: Any = None,
     ) -> Found:  # fmt: skip
         """List the neighbours of these particles.
 
@@ -173,16 +175,16 @@ class NeighbourList(Fixed):
             0 to n, or the system of each particle, ascending. Rows and neighbours are numbered as
             the positions; pairs are within a system. For systems of up to about a thousand
             particles: all of a system are tried. Open axes have no bounds.
-        box: in place of the list's own, for this call; `periodic` and `low` stay. Of a batch, also
-            a matrix for each system, shape (systems, 3, 3). Of a tensor that requires a gradient,
-            vectors and distances have one in the box too.
+        cell, box: in place of the list's own, for this call; `periodic` and `low` stay. Of a batch,
+            also a matrix for each system, shape (systems, 3, 3). Of a tensor that requires a
+            gradient, vectors and distances have one in the cell too.
         queries: other points, an array like the positions, in place of the particles: rows are of
             queries, neighbours are particles, also at distance 0.
         radii: a number for each particle. Listed are pairs nearer than the sum of both, or with
             combine="max" than the larger one, and the skin; the cutoff must be as large.
         species: a row of the table of cutoffs, for each particle.
         """
-        arrays = arrays_of(positions)
+        arrays, box = arrays_of(positions), box_given(cell, box)
         with arrays.lock, arrays.on_stream():
             taken, first, limits = arrays.take(positions), None, None
             n, is_plain = taken.shape[0], queries is radii is species is self._table is None
@@ -209,16 +211,18 @@ class NeighbourList(Fixed):
 
     @uncompiled
     def count(
-        self, positions: Any, out: Any = None, *, batch: Any = None, box: Any = None, **more: Any
-    ) -> Any:
+        self, positions: Any, out: Any = None, *, batch: Any = None, cell: Any = None,
+        box: Any = None, **more: Any,
+    ) -> Any:  # fmt: skip
         """Return the number of neighbours of each particle: int32, shape (n,).
 
         Like `Found.counts`, but without making a list, and always in the order of the input.
         out: the array from an earlier count of the same number of particles, to overwrite. With a
             capacity as well, nothing is allocated and the host does not wait.
-        batch, box: as in a search. more: queries, radii, combine, species, with which it makes a
-            list.
+        batch, cell, box: as in a search. more: queries, radii, combine, species, with which it
+            makes a list.
         """
+        box = box_given(cell, box)
         if more or self._table is not None:
             return self(positions, out, batch=batch, box=box, **more).counts
         arrays = arrays_of(positions)
@@ -243,17 +247,17 @@ class NeighbourList(Fixed):
         raise UserError(f"out takes what an earlier count of {n} particles returned")
 
     @uncompiled
-    def update(self, positions: Any, *, box: Any = None) -> Found:
+    def update(self, positions: Any, *, cell: Any = None, box: Any = None) -> Found:
         """Reuse the last list, or search again if a particle has moved by half the skin.
 
-        Either way the list contains all pairs within the cutoff. box: as in a search; how it
-        deforms counts as movement, but for what moves particles alike.
+        Either way the list contains all pairs within the cutoff. cell, box: as in a search;
+        how it deforms counts as movement, but for what moves particles alike.
         """
         if not self.skin:
             raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
         if self._table is not None:
             raise UserError("update is not for a table of cutoffs: search each time")
-        arrays = arrays_of(positions)
+        arrays, box = arrays_of(positions), box_given(cell, box)
         with arrays.lock, arrays.on_stream():
             given, last = self._space(box, arrays), self._last
             taken = arrays.take(positions)
@@ -265,12 +269,12 @@ class NeighbourList(Fixed):
             self._last = Kept(found, given, self._corner, self.cutoff, sure)
             return found
 
-    def bound(self, box: Any = None) -> float:
+    def bound(self, box: Any = None, *, cell: Any = None) -> float:
         """Return the rounding bound: pairs this close to the cutoff may be misclassified.
 
-        box: edges of a box, allowed only in open space; by default the box of the last search.
+        box, cell: edges of a box, allowed only in open space; by default that of the last search.
         """
-        if box is not None and self._given is not None:
+        if (box := box_given(cell, box)) is not None and self._given is not None:
             raise UserError("bound takes no box where the list has one of its own")
         own = box_of(box, (0, 0, 0), False) or self._around or self._searched(self._given)
         if own is None:

@@ -24,7 +24,7 @@ from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Ranked, rank
 from gpubench.measure.budget import Budget
 from gpubench.measure.clock import timed
-from gpubench.neighbours.box import SearchBox, box_around, box_of
+from gpubench.neighbours.box import SearchBox, box_around, box_given, box_of
 from gpubench.neighbours.method import PREFIX, methods
 from gpubench.problems.neighbours.contract import HostSearch, NeighbourSearch
 from gpubench.problems.neighbours.tasks import TASKS, forms_for
@@ -132,6 +132,7 @@ def tune(
     box: Triple | None = None,
     periodic: bool | tuple[bool, bool, bool] | None = None,
     *,
+    cell: Triple | None = None,
     low: Triple | None = None,
     task: str = "list",
     device: str = "auto",
@@ -142,7 +143,7 @@ def tune(
 
     positions: shape (particles, 3), or (frames, particles, 3) for a trajectory; or the path of a
         `.npy`, `.gsd`, `.xyz`, `.extxyz` or `.xyz.gz` file. cutoff, box, low: in the unit of the
-        positions.
+        positions. cell: another name for box.
     periodic: which axes are periodic; by default those of the file, otherwise none. If any is,
         `box` defaults to the file's, and must agree with it along periodic axes. Otherwise `box`
         defaults to one around the particles. `low` defaults to the file's, or to the origin.
@@ -156,7 +157,7 @@ def tune(
     frames = (
         read_frames(Path(positions)) if isinstance(positions, str | Path) else frames_of(positions)
     )
-    given = _box(frames, box, low, periodic)
+    given = _box(frames, box_given(cell, box), low, periodic)
     if given is not None and (why := given.why_coarse(cutoff)):
         say(why)
     moments = _Moments([coordinates_of(frame) for frame in frames.positions], given)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import resource
 import signal
 import subprocess
@@ -303,7 +302,7 @@ class Tried:
         call: str = self._cls.call
         functions = getattr(self._cls, "functions", {})  # by form, of a library with several
         for function in functions.values():
-            call = re.sub(rf"\b{function}\b", functions[self._form], call)
+            call = call.replace(function, functions[self._form])
         return call
 
 

@@ -128,6 +128,17 @@ def test_one_cell_for_all_or_one_each(box):
     assert listed(found, 3, 8) == pytest.approx(listed(search(x[3:])))
 
 
+def test_a_batch_takes_a_cell_each_by_that_name():
+    x, cells = few(), np.stack([TILTED, TILTED, TILTED * 1.2])
+    search = NeighbourList(1.4, cell=TILTED, periodic=True)
+    found = search(x, batch=OFFSETS, cell=cells)
+    assert np.array_equal(search.count(x, batch=OFFSETS, cell=cells), found.counts)
+    assert listed(found) == listed(search(x, batch=OFFSETS, box=cells))
+    assert listed(found) != listed(search(x, batch=OFFSETS))
+    own = NeighbourList(1.4, TILTED * 1.2, True)
+    assert listed(found, 3, 8) == pytest.approx(listed(own(x[3:])))
+
+
 def test_pairs_are_exact_however_far_apart_particles_and_systems_are(lanes):
     x = np.array([(0, 0, 0), (0.589, 0, 0), (1e8, 0, 0), (1e8 + 0.5, 0, 0), (0.1, 0, 0)])
     found = NeighbourList(1.0)(x, batch=(0, 4, 5))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from builders.images import images_within
@@ -37,6 +39,44 @@ def test_a_call_has_a_box_of_its_own(cell):
         assert search.bound() == own.bound()
     plain = NeighbourList(1.0, cell, True, low=(0.5, 0, 0))
     assert listed(search(x)) == listed(plain(x)) and search.searches == 7
+
+
+@pytest.mark.parametrize("cell", [EDGES, np.diag(EDGES), TILTED])
+def test_a_cell_is_another_name_of_the_box(cell):
+    x = np.random.default_rng(1).random((100, 3)) * EDGES
+    plain, other = NeighbourList(1.0, cell, True), NeighbourList(1.0, cell=cell, periodic=True)
+    assert listed(other(x)) == listed(plain(x)) and plain(x).shifts.any()
+    wider = listed(plain(x, box=1.1 * cell))
+    assert listed(plain(x, cell=1.1 * cell)) == wider != listed(plain(x))
+    assert np.array_equal(plain.count(x, cell=1.1 * cell), plain.count(x, box=1.1 * cell))
+    assert (plain.count(x, cell=1.1 * cell) != plain.count(x)).any()
+    own = {"cell": 1.1 * cell, "radii": np.full(100, 0.4)}  # which are counted by a list
+    assert np.array_equal(plain.count(x, **own), plain(x, **own).counts)
+    assert (plain.count(x, **own) != plain.count(x, radii=own["radii"])).any()
+
+
+def test_a_list_is_kept_while_the_cell_of_each_call_changes():
+    s = np.random.default_rng(2).random((50, 3))
+    search = NeighbourList(1.0, cell=TILTED, periodic=True, skin=0.2)
+    for scale, searches in ((1.0, 1), (0.98, 1), (1.02, 1), (0.8, 2)):
+        cell = TILTED * scale
+        found = search.update(s @ cell, cell=cell)
+        i, j = found.pairs().T
+        assert np.allclose(found.vectors(), (s[j] - s[i] + found.shifts) @ cell)
+        assert near(s @ cell, cell, (1, 1, 1), 1.0) <= listed(found)
+        assert search.searches == searches
+
+
+def test_both_names_of_a_box_are_refused():
+    x, both = np.zeros((5, 3)), {"cell": EDGES, "box": EDGES}
+    search, is_open = NeighbourList(1.0, EDGES, True, skin=0.1), NeighbourList(1.0)
+    for ask in (search, search.count, search.update, partial(search, batch=(0, 5))):
+        with pytest.raises(UserError, match=r"^give cell or box, not both$"):
+            ask(x, **both)
+    for ask in (partial(NeighbourList, 1.0), is_open.bound):
+        with pytest.raises(UserError, match=r"^give cell or box, not both$"):
+            ask(**both)
+    assert is_open.bound(cell=EDGES) == is_open.bound(EDGES)
 
 
 def test_a_box_in_place_of_open_space():

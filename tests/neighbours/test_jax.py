@@ -40,6 +40,7 @@ def test_all_that_a_call_takes_is_taken_of_jax():
         (search(x, queries=x[:9] + 0.1), search(X, queries=X[:9] + np.float32(0.1))),
         (search(x, radii=jnp.asarray(radii)), search(X, radii=radii)),
         (search(x, box=jnp.asarray(box)), search(X, box=box)),
+        (search(x, cell=jnp.asarray(0.9 * box)), search(X, box=0.9 * box)),
         (table(x, species=jnp.asarray(species)), plain(X, species=species)),
     ):
         assert len(mine) > 0

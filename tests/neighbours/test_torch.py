@@ -150,14 +150,16 @@ def test_vectors_and_distances_of_a_batch_have_derivatives(shape):
     assert torch.autograd.gradgradcheck(energy, (x, box))
 
 
-def test_the_gradient_in_the_box_is_the_virial():
+@pytest.mark.parametrize("name", ["box", "cell"])
+def test_the_gradient_in_the_box_is_the_virial(name):
     """Of a strain of positions and box, as potentials compute stress; a kept list has it too."""
     cell = torch.tensor(CELLS["tilted"][0], dtype=torch.float64)
     search = NeighbourList(1.0, cell, True, skin=0.2)
     for step in range(2):
         strain = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
         x = drawn().detach() + 0.01 * step
-        found = search.update(x @ (torch.eye(3) + strain), box=cell @ (torch.eye(3) + strain))
+        strained = torch.eye(3) + strain
+        found = search.update(x @ strained, **{name: cell @ strained})
         found.distances().square().sum().backward()
         ways = found.vectors().detach()
         assert torch.allclose(strain.grad, 2 * ways.T @ ways)
@@ -179,20 +181,21 @@ def test_the_gradient_in_a_box_has_its_type():
 
 
 def test_positions_that_are_no_tensor_have_no_gradient_in_a_box():
-    with pytest.raises(UserError, match="no gradient in box: give box detached"):
+    with pytest.raises(UserError, match="no gradient in the box: give the box detached"):
         NeighbourList(1.0, EDGES, True)(
             drawn().detach().numpy(), box=torch.tensor(EDGES, requires_grad=True)
         )
 
 
-@pytest.mark.parametrize("name", ["cutoff", "box", "low", "skin"])
+@pytest.mark.parametrize("name", ["cutoff", "box", "cell", "low", "skin"])
 def test_no_gradient_is_lost_in_a_box(name):
     one = torch.tensor(1.0, requires_grad=True)
     value = one if name in ("cutoff", "skin") else (one, one, one)
-    with pytest.raises(UserError, match=f"there is no gradient in {name}: give {name} detached"):
-        NeighbourList(**{"cutoff": 1.0, "box": EDGES, name: value})
+    said = "the box" if name in ("box", "cell") else name
+    with pytest.raises(UserError, match=f"there is no gradient in {said}: give {said} detached"):
+        NeighbourList(**{"cutoff": 1.0, "box" if name != "cell" else name: EDGES, name: value})
     if name == "box":
-        with pytest.raises(UserError, match="no gradient in box"):
+        with pytest.raises(UserError, match="no gradient in the box"):
             NeighbourList(1.0, torch.ones(3, requires_grad=True))
 
 

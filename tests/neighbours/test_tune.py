@@ -282,6 +282,7 @@ def test_bad_input_is_refused(words, said, frames, tmp_path, monkeypatch):
         *(("budget", odd, "budget takes a Budget, not ") for odd in (3, "20")),
         pytest.param("cutoff", 10**5000, "takes a number above 0, not int", id="of 5,000 digits"),
         ("box", (10**400,) * 3, "box takes three positive finite edges"),
+        ("cell", BOX, "give cell or box, not both"),
         ("low", (1e300,) * 3, "is over 2^30 edges of the box away"),
         ("positions", np.ma.masked_less(np.ones((5, 3)), 2), "without masked numbers"),
     ],
@@ -311,7 +312,7 @@ def test_a_position_too_many_periods_away_is_refused_as_by_neighbour_list(frames
     with pytest.raises(UserError, match="position 7 is not finite, or is over") as expected:
         gpubench.NeighbourList(1.0, BOX, (False, True, True))(frames[frame])
     with pytest.raises(UserError) as refused:
-        gpubench.tune(frames, 1.0, BOX, (False, True, True), device="opencl")
+        gpubench.tune(frames, 1.0, cell=BOX, periodic=(False, True, True), device="opencl")
     assert str(refused.value) == str(expected.value)
 
 
