@@ -211,7 +211,7 @@ class TiltedSimd(SimdQuery):
 def tilted_plan(
     device: Device, method: str, positions: Any, cell: Cell, cutoff: float, skin: float, half: bool
 ) -> TiltedPlan | Refined | None:
-    """Return the search of a cell, or None for one that needs images; arguments as in `CellPlan`."""
+    """Return the search of a cell, or None for one that needs images; arguments: see `CellPlan`."""
     n, reach = positions.shape[0], cutoff + skin
     if tilt := Tilt.of(cell, n, reach):
         reach = widened(cutoff, skin, tilt.rounding)
