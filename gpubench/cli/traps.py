@@ -20,7 +20,7 @@ from gpubench.cli import require
 from gpubench.cli.options import DeviceOption
 from gpubench.cli.output import print_table
 from gpubench.cli.values import arg, count, opt
-from gpubench.evidence.bounds import Environment
+from gpubench.evidence.bounds import SUFFIXES, Environment
 from gpubench.problems.images import ImageSearchProblem
 from gpubench.verify import trap_results
 from gpubench.verify.trap_results import FAILED, Caught, TrapResults
@@ -56,7 +56,7 @@ def traps(
     """
     require.one_process("traps")
     require.folder("--out", out)
-    earlier = [Path(name) for name in libraries or () if name.endswith(".json")]
+    earlier = [Path(name) for name in libraries or () if name.endswith(SUFFIXES)]
     kept, lacking = out / "traps.json", install.lacking("report", "a page of traps")
     if lacking and earlier:
         raise UserError(lacking)

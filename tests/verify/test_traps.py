@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import subprocess
 import sys
@@ -167,7 +168,9 @@ def test_cells_are_printed_and_written(planted, tmp_path, monkeypatch):
     assert "lacks" not in cells  # one that lacks everything is no column
     assert "numpy 2" in (tmp_path / "out/index.html").read_text()
     assert "| two coincident | right |" in (tmp_path / "out/report.md").read_text()
-    again = ["traps", f"{out}/traps.json", f"{out}/traps.json", "--out", f"{out}/both"]
+    packed = Path(out) / "traps.json.gz"
+    packed.write_bytes(gzip.compress((packed.parent / "traps.json").read_bytes()))
+    again = ["traps", f"{out}/traps.json", f"{packed}", "--out", f"{out}/both"]
     drawn = CliRunner().invoke(app, again)
     assert drawn.exit_code == 1 and "ways to search" not in drawn.output
     text = (tmp_path / "out/both/report.md").read_text()
@@ -279,7 +282,7 @@ def test_the_call_that_a_report_of_a_bug_has_can_be_made(cls):
 
 def test_a_trap_that_was_not_tried_is_no_dash_and_no_praise():
     shipped = Path(__file__).parents[2] / "results/traps/cpu-intel-xeon"
-    found = load(next(iter(shipped.glob("*-neighbour-list.json"))))
+    found = load(next(iter(shipped.glob("*-neighbour-list.json.gz"))))
     first = found.traps[0]
     other = structs.replace(first, library="other 1", state="right")
     pages = render.markdown([page([structs.replace(found, traps=[*found.traps, other])])])
