@@ -126,20 +126,22 @@ def build(machines: Sequence[Machine], stems: Mapping[str, str], sources: Source
     if claimed:
         front.insert(0, Section(links={claims.TITLE: f"{claims.STEM}.html"}))
     pages = [Page("index", "Which neighbour search?", _LEAD, front), *studies, *others]
-    return [page._replace(sections=_by_machine(page.sections, machines)) for page in pages]
+    by_stem = {stem: name for name, stem in stems.items()}
+    return [_by_machine(page, machines, by_stem.get(page.stem, "")) for page in pages]
 
 
-def _by_machine(sections: Sequence[Section], machines: Sequence[Machine]) -> list[Section]:
-    """Set the machine of each section, in the report's order, between sections without one."""
-    first = [*itertools.takewhile(lambda section: not section.measured, sections)]
-    own = grouped((s for s in sections if s.measured), lambda s: device_of(s.measured[0]))
+def _by_machine(page: Page, machines: Sequence[Machine], study: str) -> Page:
+    """Group sections by machine, that with the most current times of a page's study first."""
+    machines = sorted(machines, key=lambda m: (m.is_cpu, -m.current(study)))
+    first = [*itertools.takewhile(lambda section: not section.measured, page.sections)]
+    own = grouped((s for s in page.sections if s.measured), lambda s: device_of(s.measured[0]))
     found = []
     for device in dict.fromkeys([*(m.device for m in machines if m.device in own), *own]):
         dates = when([each for section in own[device] for each in section.measured])
         name = f"{device.name}, {_BACK_ENDS.get(device.backend, device.backend)}, {dates}"
         found += [replace(section, machine=name) for section in own[device]]
-    last = (section for section in sections[len(first) :] if not section.measured)
-    return [*first, *found, *last]
+    last = (section for section in page.sections[len(first) :] if not section.measured)
+    return page._replace(sections=[*first, *found, *last])
 
 
 def _answers(run: StudyRun, searches: Searches, on: str, slug: str, page: str) -> list[Section]:

@@ -175,10 +175,10 @@ class Machine(NamedTuple):
         """The environments of all runs."""
         return [run.environment for run in self.runs]
 
-    @property
-    def current(self) -> int:
-        """The number of times by this version's code."""
-        cells = (cell for run in self.studies for cell in run.cells.values())
+    def current(self, study: str = "") -> int:
+        """Return the number of times by this version's code, of one study or all."""
+        runs = (run for run in self.studies if study in ("", run.study.name))
+        cells = (cell for run in runs for cell in run.cells.values())
         return sum(each.ok and not each.is_old for cell in cells for each in cell.modes.values())
 
     @property
@@ -195,7 +195,7 @@ def machines(results: Sequence[Results]) -> list[Machine]:
     in_order = sorted(results, key=lambda each: started(each.environment))
     found = [_machine(device, runs) for device, runs in by_device(in_order).items()]
     found.sort(key=lambda machine: started(machine.environment), reverse=True)
-    return sorted(found, key=lambda machine: (machine.is_cpu, -machine.current))
+    return sorted(found, key=lambda machine: (machine.is_cpu, -machine.current()))
 
 
 def _machine(device: MeasuredDevice, runs: list[Results]) -> Machine:

@@ -185,8 +185,7 @@ def _said(compared: Sequence[Contest]) -> str:
     least = min(compared, key=lambda each: each.ratio.value)
     at = describe(least.ours.place, varying(each.ours.place for each in compared))
     parts = question(least.ours), at, "inconclusive" if least.ratio.is_open else ""
-    where = ", ".join(filter(None, parts))
-    return f"smallest lead {formats.ratio(least.ratio.value)} ({where})"
+    return f"smallest lead {formats.ratio(least.ratio.value)} ({', '.join(filter(None, parts))})"
 
 
 def libraries_chart(searches: Searches, slug: str) -> Chart:

@@ -109,8 +109,7 @@ class FigurePart:
         """The figure as SVG with fixed colours, in its initial state."""
         spec = {**self.spec, "width": _DRAWN_WIDTH, "background": "var(--ground)"}
         svg = vl_convert.vegalite_to_svg(spec, config=CONFIG)
-        svg = re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: _FIXED[found[1]], svg)
-        return f"{svg}\n"
+        return re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: _FIXED[found[1]], svg) + "\n"
 
 
 def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:

@@ -138,6 +138,22 @@ def test_the_machine_with_the_most_times_of_this_code_is_first_on_every_page(
         assert list(shown) == order + others, page
 
 
+def test_a_studys_page_begins_with_the_machine_that_has_most_current_times_of_it(
+    tmp_path: Path,
+) -> None:
+    device, other = ENVIRONMENT["device"] | {"name": "Other"}, "rozen2008-table2"
+    elsewhere = [timed(name, TODAY[name], study=other) for name in NAMES]
+    old = [timed(name, "1.older") for name in NAMES]
+    current = [timed(name, TODAY[name]) for name in NAMES[:2]]
+    report.write(
+        Sources([results(current), results([*old, *elsewhere], device=device)]), tmp_path
+    )  # fmt: skip
+    one, two = ENVIRONMENT["device"]["name"], "Other"
+    for page, order in {"index": [two, one], STUDY: [one, two], other: [two]}.items():
+        html = (tmp_path / f"{page}.html").read_text(encoding="utf-8")
+        assert [*dict.fromkeys(re.findall(r'data-machine="([^",]*)', html))] == order, page
+
+
 def test_coverage_has_a_page_where_two_runs_timed_the_same(tmp_path: Path) -> None:
     one = [timed(name, "1.v", particles=2**20 + n) for name in NAMES[:2] for n in range(3)]
     report.write(Sources([results(one)]), tmp_path)
