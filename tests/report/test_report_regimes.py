@@ -323,7 +323,7 @@ def test_the_page_of_libraries_begins_with_the_smallest_lead_and_names_each_best
 def test_what_a_reader_of_a_study_s_times_must_know_begins_its_page(folder: Path) -> None:
     html = folder.joinpath("rivals.html").read_text("utf-8")
     lead = html.partition('<p class="lead">')[2].partition("</p>")[0]
-    assert lead.endswith("vesin caps the grid at 8,192 cells, and its times are with that cap.")
+    assert lead.endswith("vesin caps the grid at 8,192 cells, also here.")
 
 
 def test_without_a_rival_nothing_is_claimed() -> None:
