@@ -93,10 +93,10 @@ __global__ void cells_of_held(GLOBAL const uint4 *__restrict__ places,
 }
 
 /* Gather the sorted particles from row `edge` on, lay the starts of their cells, and note the rows of
-   the part and the starts of its planes. The first `per_side` blocks for each side gather its edge
-   plane, and write it into the neighbour's memory: up to `room` rows, and the starts of the cells
-   from the first row. May anything rise out of the sorted planes, none may be in their uppermost. With
-   ONCE, forces become 0. */
+   the part and the starts of its planes. For each side `per_side` blocks gather its edge plane, and write it
+   into the neighbour's memory: up to `room` rows, and the starts of the cells from the first row. They are
+   spread over the first half of the launch, so that others compute while these wait for that memory. May
+   anything rise out of the sorted planes, none may be in their uppermost. With ONCE, forces become 0. */
 __global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
                         GLOBAL const int *__restrict__ order,
                         GLOBAL const uint4 *__restrict__ places,
@@ -125,8 +125,9 @@ __global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
     int ends = part[PART_TOP] * plane - base, owned = start[ends], highest = start[ends - plane];
     int low = HAS_SIDE(0) ? start[plane] : 0, high = HAS_SIDE(1) ? highest : owned;
     int last = max(low, high), row = owned;
-    if ((int)blockIdx.x < 2 * per_side) {
-        SIDE_AND_ITEM(side, k)
+    int each = max((int)gridDim.x / (4 * per_side), 1), edges = (int)blockIdx.x / each;
+    if ((int)blockIdx.x % each == 0 && edges < 2 * per_side) {
+        int side = edges >= per_side, k = (edges - side * per_side) * BLOCK + (int)threadIdx.x;
         if (HAS_SIDE(side)) {
             int from = side ? ends - plane : 0, begin = start[from];
             int count = start[from + plane] - begin;
@@ -147,7 +148,7 @@ __global__ void arrange(FLAGS, GLOBAL const int *__restrict__ start,
             TELL(EDGES)
         }
     } else {
-        int k = ((int)blockIdx.x - 2 * per_side) * BLOCK + (int)threadIdx.x;
+        int k = ((int)blockIdx.x - min(edges + 1, 2 * per_side)) * BLOCK + (int)threadIdx.x;
         if (k == 0) {
             int first = edge + low;
             part[PART_OWNED] = owned;

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.decomposed import room
 from gpubench.decomposed.planes import Planes
 from gpubench.decomposed.shared import Phase
 from gpubench.distributed.team import together
@@ -27,6 +28,8 @@ class DPDPlanes(Planes, DPD):
 
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
         self._choose_parts()
+        if self.is_ring:
+            self.spare = room.SPARE_OF_EVEN
         super()._keep_in(algorithm, form, parameters)
 
     def _prepare_kernels(self) -> None:

@@ -41,6 +41,7 @@ class Planes(PlaneRows):
 
     held: int
     top: int
+    spare = room.SPARE
     is_marked: bool  # whether candidates are tested by coarse positions first
     _coarse_of: Kernel | None  # computes these
 

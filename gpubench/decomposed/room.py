@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 SPARE = 1.06  # allocated rows of a part per particle
+SPARE_OF_EVEN = 1.02  # the same where particles fill the box evenly
 SPARE_PLANES = 8  # empty planes that keep cells above the last rank's particles
 SPARE_EDGE = 1.5  # allocated rows of a halo plane per particle
 LEAST = 1024  # minimum number of spare rows

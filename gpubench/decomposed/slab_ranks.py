@@ -153,7 +153,7 @@ class Slabs(Planes):
         self._sort_rows(self.owned)
 
     def _rows_for(self, particles: int) -> int:
-        return aligned(room.SPARE * particles + room.LEAST)
+        return aligned(self.spare * particles + room.LEAST)
 
     @property
     def _start(self) -> Any:

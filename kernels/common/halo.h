@@ -49,8 +49,8 @@
 
 /* Takers copy the rows of an edge plane that a neighbour wrote here to the halo, before the rows of the part or
    behind them. A plane beyond the periodic end of the box (`wraps`) is at the far end of all rows, so that rows
-   are in the order of planes: beyond the `nearer` rows of the other side's. With `cells`, rows are places, and
-   their cells, and what common/coarse.h makes of them, are laid too.
+   are in the order of planes: beyond the `nearer` rows of the other side's. Where rows are places, their `cells`
+   are laid too, and what common/coarse.h makes of them, unless 0.
 
    Not inlined: of the registers of SPH's `densities`, none is left. */
 #ifdef __CUDACC__
@@ -72,7 +72,7 @@ __device__ APART void take_edge(GLOBAL const uint4 *rows, GLOBAL const int *star
         uint4 row = rows[k];
         halo[begin + k] = row;
 #ifdef GPUBENCH_COMMON_COARSE_H
-        if (cells)
+        if (coarse)
             coarse[begin + k] = coarse_of(box, row);
 #endif
     }

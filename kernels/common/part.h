@@ -83,10 +83,6 @@ __device__ __forceinline__ int cell_in_part(GLOBAL const uint4 *places, GLOBAL c
         GLOBAL unsigned *high_flags, GLOBAL unsigned *their_low_flags,                             \
         GLOBAL unsigned *their_high_flags
 
-#define SIDE_AND_ITEM(side, k)                                                                     \
-    int side = (int)blockIdx.x >= per_side;                                                            \
-    int k = ((int)blockIdx.x - side * per_side) * BLOCK + (int)threadIdx.x;
-
 #ifdef __CUDACC__
 __device__ __forceinline__ uint64 nanoseconds(void)
 {
