@@ -37,12 +37,10 @@ __global__ void OCCUPANCY
             (!wraps || IS_HERE(EDGES, side ? low_flags : high_flags))) {
             GLOBAL const int *starts = side ? high_starts : low_starts;
             int nearer = wraps ? HALO_ROWS(!side, 0) : 0;
-            /* Where these particles are the first of all their pairs, they have none among themselves. */
-            GLOBAL int *laid = ONCE && side == wraps ? 0 : cells;
             take_edge(side ? high_rows : low_rows, starts, box, side, wraps, nearer, edge, k, stride,
-                      part, places, coarse, laid);
+                      part, places, coarse, cells, ONCE && side == wraps);
             take_edge(side ? high_column : low_column, starts, box, side, wraps, nearer, edge, k,
-                      stride, part, (GLOBAL uint4 *)drags, 0, 0);
+                      stride, part, (GLOBAL uint4 *)drags, 0, 0, 0);
         }
         count_taker(&part[PART_TAKEN + EDGES]);
         return;

@@ -18,7 +18,7 @@
         SIDE_OF_HALF(from)                                                                             \
         if (HAS_SIDE(side) && IS_HERE(kind, side ? high_flags : low_flags))                            \
             take_edge(side ? high_rows : low_rows, side ? high_starts : low_starts, box, side, 0, 0,   \
-                      edge, k, stride, part, rows, coarse, cells);                                     \
+                      edge, k, stride, part, rows, coarse, cells, 0);                                     \
         count_taker(&part[PART_TAKEN + (kind)]);                                                       \
         return;                                                                                        \
     }

@@ -32,7 +32,6 @@ from gpubench.workloads.cell_workload import BLOCK
 ) = range(25)  # fmt: skip
 LATE = 8
 NEARLY_FULL = 1 << 16  # not a fault: a rank will soon need more rows
-FULL_SHARE = 0.99  # of the capacity
 STEPS_PER_GRAPH = 8
 BOX_GROWTH = 1.25  # new boxes, and new graphs, once they should be that much larger
 TAKERS = 32  # blocks that copy a halo, at most; even
@@ -272,7 +271,7 @@ class DirectSlabs(Slabs):
         self.device.read_rows(self._part, 0, self._noted_part)()
         part = self._noted_part.view(np.int32)
         counts = np.diff(found.view(np.int32)).astype(np.int64)
-        nearly = NEARLY_FULL * int(part[HELD] > FULL_SHARE * self.capacity)
+        nearly = NEARLY_FULL * int(part[HELD] > room.FULL_SHARE * self.capacity)
         faults, planes = self._told(int(part[FAULT]) | nearly, counts)
         if faults & LATE:
             raise RuntimeError(f"rank {self.rank} of a step waited in vain for another rank's")

@@ -28,8 +28,6 @@ class DPDPlanes(Planes, DPD):
 
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
         self._choose_parts()
-        if self.is_ring:
-            self.spare = room.SPARE_OF_EVEN
         super()._keep_in(algorithm, form, parameters)
 
     def _prepare_kernels(self) -> None:
@@ -42,6 +40,10 @@ class DPDPlanes(Planes, DPD):
         # The clock of this step, for forces that are queued after part of the box has moved.
         self._now = self.device.empty((2, 4), "uint32")
         return [self._force, self._now]
+
+    @property
+    def _spare(self) -> float:
+        return room.SPARE_OF_EVEN if self.is_ring else super()._spare
 
     @property
     def _travelling(self) -> list[Any]:

@@ -41,7 +41,6 @@ class Planes(PlaneRows):
 
     held: int
     top: int
-    spare = room.SPARE
     is_marked: bool  # whether candidates are tested by coarse positions first
     _coarse_of: Kernel | None  # computes these
 
@@ -153,6 +152,11 @@ class Planes(PlaneRows):
         if rank < self.team.ranks.size - 1 or self.box.periodic[2]:
             return high
         return min(high, max(self._highest, low) + 1 + room.SPARE_PLANES)
+
+    @property
+    def _spare(self) -> float:
+        """The rows to allocate per particle."""
+        return room.SPARE
 
     @abstractmethod
     def _rows_for(self, particles: int) -> int:

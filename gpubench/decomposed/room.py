@@ -6,6 +6,7 @@ import math
 
 SPARE = 1.06  # allocated rows of a part per particle
 SPARE_OF_EVEN = 1.02  # the same where particles fill the box evenly
+FULL_SHARE = 0.99  # of these rows, from which on a part is nearly full
 SPARE_PLANES = 8  # empty planes that keep cells above the last rank's particles
 SPARE_EDGE = 1.5  # allocated rows of a halo plane per particle
 LEAST = 1024  # minimum number of spare rows

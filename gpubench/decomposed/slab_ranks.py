@@ -131,7 +131,7 @@ class Slabs(Planes):
         sorted_before, edge = list(self.current), self.edge
         self._cut(counts)
         self.held = self.owned
-        if self.owned > self.capacity:
+        if self.owned > room.FULL_SHARE * self.capacity:  # else the next block would ask for a cut
             self._allocate_part(self.owned)
         else:
             self._make_sorter()
@@ -153,7 +153,7 @@ class Slabs(Planes):
         self._sort_rows(self.owned)
 
     def _rows_for(self, particles: int) -> int:
-        return aligned(self.spare * particles + room.LEAST)
+        return aligned(self._spare * particles + room.LEAST)
 
     @property
     def _start(self) -> Any:

@@ -49,8 +49,9 @@
 
 /* Takers copy the rows of an edge plane that a neighbour wrote here to the halo, before the rows of the part or
    behind them. A plane beyond the periodic end of the box (`wraps`) is at the far end of all rows, so that rows
-   are in the order of planes: beyond the `nearer` rows of the other side's. Where rows are places, their `cells`
-   are laid too, and what common/coarse.h makes of them, unless 0.
+   are in the order of planes: beyond the `nearer` rows of the other side's. With `cells`, rows are places, and
+   their cells, and what common/coarse.h makes of them, are laid too; empty cells with `no_pairs`, where these
+   particles have none among themselves.
 
    Not inlined: of the registers of SPH's `densities`, none is left. */
 #ifdef __CUDACC__
@@ -61,7 +62,7 @@
 __device__ APART void take_edge(GLOBAL const uint4 *rows, GLOBAL const int *starts,
                                 GLOBAL const Box *box, int side, int wraps, int nearer, int edge,
                                 int first, int stride, GLOBAL int *part, GLOBAL uint4 *halo,
-                                GLOBAL unsigned *coarse, GLOBAL int *cells)
+                                GLOBAL unsigned *coarse, GLOBAL int *cells, int no_pairs)
 {
     int plane = (int)(box->cells[0] * box->cells[1]), room = edge - nearer;
     int count = min(starts[plane], room);
@@ -72,7 +73,7 @@ __device__ APART void take_edge(GLOBAL const uint4 *rows, GLOBAL const int *star
         uint4 row = rows[k];
         halo[begin + k] = row;
 #ifdef GPUBENCH_COMMON_COARSE_H
-        if (coarse)
+        if (cells)
             coarse[begin + k] = coarse_of(box, row);
 #endif
     }
@@ -84,7 +85,7 @@ __device__ APART void take_edge(GLOBAL const uint4 *rows, GLOBAL const int *star
     /* The end of the plane below is the start of this rank's cells, which is already set. */
     int base = beside * plane;
     for (int k = first; k < plane + (side | wraps); k += stride)
-        cells[base + k] = begin + min(starts[k], count);
+        cells[base + k] = no_pairs ? part[PART_BEGIN] : begin + min(starts[k], count);
 }
 
 #endif

@@ -13,6 +13,7 @@ from mpi_programs.simulations import Run, moments
 from mpi_runs import run_ranks
 
 from gpubench.decomposed import direct
+from gpubench.decomposed.slab_ranks import Slabs
 from gpubench.devices import survey
 from gpubench.physics.box import Box
 
@@ -39,7 +40,7 @@ RUNS = {
     "dpd-one": Run("dpd-rayleigh-taylor", 1, {"gravity": 0.5, "density": 0.01}, None, 96, 32),
     "dpd-large": Run("dpd-standard", 200_000, {}, None, 204, 51),
 }
-TIGHT = {"SPARE": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
+TIGHT = {"SPARE": 1.0, "SPARE_OF_EVEN": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
 OFTEN = {"WORTH_A_CUT": 1}  # planes are assigned anew whenever that helps
 ONCE = {"PAIRS_ONCE": ["opencl"]}  # one particle of a pair computes both forces, as on CUDA
 MARKED = {**ONCE, "MARKS": ["opencl"]}  # which there tests coarse positions first
@@ -283,12 +284,29 @@ def test_rows_of_the_halo_are_in_the_order_of_planes(
     for side, (begin, count) in enumerate(zip(begins, taken, strict=True)):
         expected[begin : begin + count] = mine[3 * side][:count]
         plane, wraps = (high, low - 1)[1 - side] % 9, sides >> (2 + side) & 1
-        found = begin + np.minimum(mine[3 * side + 2], count)
+        is_first = begin + count <= 8  # rows before the part's: their pairs with these are needed
+        found = np.full(10, 8) if is_first else begin + np.minimum(mine[3 * side + 2], count)
         starts[9 * plane :][: 10 if side or wraps else 9] = found[: 10 if side or wraps else 9]
     assert (device.download(places) == expected).all()
     assert (device.download(coarse)[:21] == coarse_of(box, 1.0, expected)).all()
     assert (device.download(drags) == -expected).all()
     assert device.download(cells).tolist() == starts.tolist()
+
+
+@pytest.mark.parametrize(("owned", "allocated"), [(198, []), (199, [199])])
+def test_a_part_that_a_cut_nearly_fills_gets_more_room(owned, allocated):
+    """Else it would ask for a cut after every block."""
+    given = []
+    rank = SimpleNamespace(
+        rank=0, planes=(0, 2), top=2, bounds=np.array([0, 1, 3]), edge=8, capacity=200, current=[],
+        cells=None, owned=0, _kept=[], device=SimpleNamespace(fill=lambda *_: None),
+        _counted=lambda: np.array([99, 1]), _allocate_part=given.append, _find_cells=lambda: None,
+        _make_sorter=lambda: None, _exchange=lambda *_: None, _sort_rows=lambda _: None,
+        _comm=SimpleNamespace(allgather=lambda mine: [mine, np.array([150])]),
+    )  # fmt: skip
+    rank._cut = lambda counts: vars(rank).update(owned=owned)
+    Slabs._cut_again(rank, 0)
+    assert given == allocated and rank.held == owned
 
 
 def test_a_rank_that_waited_in_vain_raises():

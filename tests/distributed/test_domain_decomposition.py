@@ -71,7 +71,7 @@ def alone(open_once):
 
 
 # No row to spare, so that arrays are allocated anew where particles come together.
-TIGHT = {"SPARE": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
+TIGHT = {"SPARE": 1.0, "SPARE_OF_EVEN": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
 # By ranks. Where planes change hands rarely, parts outgrow their rows.
 CONSTANTS = {
     # As on CUDA, one particle of a pair computes the force on both, and candidates are marked.
