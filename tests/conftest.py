@@ -14,6 +14,7 @@ from typing import Any
 import needs
 import pandas as pd
 import pytest
+import seen
 from hypothesis import HealthCheck, settings
 
 from gpubench import registry
@@ -117,6 +118,17 @@ def algorithm_of(item: pytest.Item) -> tuple[str, str]:
     name, form = parameters.get("pair", (name, parameters.get("form")))
     known = registry.algorithms().get(name) if isinstance(name, str) else None
     return (name, form) if known is not None and form in known.forms else ("", "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell fixtures whether their test has passed."""
+    report = yield
+    if call.when == "call":
+        item.stash[seen.PASSED] = report.passed
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

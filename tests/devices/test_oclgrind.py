@@ -24,6 +24,7 @@ from pathlib import Path
 
 import needs
 import pytest
+from seen import unless_seen
 
 from gpubench import registry
 from gpubench.core.host_work import HostWork
@@ -351,20 +352,8 @@ def version_of_case(program: str, name: str, workloads: Iterable[str] = ("",)) -
 
 @pytest.fixture
 def unless_clean(request: pytest.FixtureRequest) -> Iterator[Callable[[str], None]]:
-    """Return what skips a test whose version has been seen clean; record it where asked to."""
-    given: list[str] = []
-    failed, case = request.session.testsfailed, request.node.name.removeprefix("test_")
-
-    def leave_out(version: str) -> None:
-        given.append(version)
-        is_everything_asked = "not thorough" not in request.config.option.markexpr
-        if not is_everything_asked and json.loads(CLEAN.read_text()).get(case) == version:
-            pytest.skip("seen clean at this version of the code (make test-all)")
-
-    yield leave_out
-    if os.environ.get("GPUBENCH_RECORD") == "1" and request.session.testsfailed == failed:
-        known = json.loads(CLEAN.read_text()) | {case: given[0]}
-        CLEAN.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+    """Return what skips a test whose version has been seen clean."""
+    yield from unless_seen(request, CLEAN)
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
@@ -446,7 +435,10 @@ def test_steps_of_workloads(
     assert outcome.log == ""
 
 
-def test_cells_of_any_shape(under_oclgrind: Callable[..., Outcome]) -> None:
+def test_cells_of_any_shape(
+    under_oclgrind: Callable[..., Outcome], unless_clean: Callable[[str], None]
+) -> None:
+    unless_clean(version_of_case(CELLS, "neighbour-list-images"))
     outcome = under_oclgrind(CELLS)
     full, _, half, *_ = counts = json.loads(outcome.printed)
     assert (full, counts[4]) == (2 * half, 2 * counts[6]) and full > counts[4] > 0
