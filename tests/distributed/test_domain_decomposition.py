@@ -409,8 +409,8 @@ def test_studies_and_ranks_know_the_same_decompositions():
 @pytest.mark.long
 def test_records_name_the_transport(tmp_path):
     done = run_gpubench(
-        2, "run", "silva2012-table1", "--quick", "--sweeps", "several", "--particles", "2000",
-        "--algorithms", "radix-grid", "--device", DEVICE, "--oversubscribe", "--out", tmp_path,
+        2, "run", "silva2012-scaling", "--quick", "--sweeps", "two", "--particles", "2000",
+        "--device", DEVICE, "--oversubscribe", "--out", tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (file,) = tmp_path.glob("*/*.json")
