@@ -39,11 +39,10 @@ WIDEST = 20.0  # cap on log ratios, which keeps limits finite
 class ComparedTimes(NamedTuple):
     """The processes' measurements of one cell on both sides.
 
-    name: display name, the same in every comparison.
-    base, head: samples of each process in milliseconds, or only its median.
-    paired: the i-th process of base ran together with the i-th of head, samples interleaved.
-    clock_ms: the assumed resolution of a sample; samples that show a finer one override it.
-    key: identifies the cell to programs, see studies.plan.cell_key.
+    name: display name, the same in every comparison. base, head: samples of each process in
+    milliseconds, or only its median. paired: the i-th process of base ran together with the i-th of
+    head, samples interleaved. clock_ms: the assumed resolution of a sample; samples that show a
+    finer one override it. key: identifies the cell to programs, see studies.plan.cell_key.
     in_turns: whether processes of both sides alternated; else each side may be offset as a whole.
     """
 
@@ -61,11 +60,10 @@ class Judgement:
     """The judgement of one cell.
 
     base_ms, head_ms: centre of the process medians. ratio: head over base, or None. ratio_low,
-        ratio_high: its interval, simultaneous for all cells of the comparison, or None.
-    rests_on: the source of the interval's spread.
-    spread_between: standard deviation of log medians between processes, or of log ratios between
-        pairs; None if there are too few.
-    reason: why the verdict is inconclusive, else None. key: see ComparedTimes.
+    ratio_high: its interval, simultaneous for all cells of the comparison, or None. rests_on: the
+    source of the interval's spread. spread_between: standard deviation of log medians between
+    processes, or of log ratios between pairs; None if there are too few. reason: why the verdict is
+    inconclusive, else None. key: see ComparedTimes.
     """
 
     name: str

@@ -36,12 +36,11 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
     """Results for one cell in comparisons of a code with itself.
 
     false_alarms: fraction of comparisons that called the cell slower. cannot_tell: fraction that
-        left it inconclusive after the last look.
-    slowed: median slow-down due to the extra work.
-    found: fraction of comparisons with the extra work in head that called the cell slower.
-    smallest: the smallest slow-down (simulated by scaling head's medians) that is found nine times
-        in ten; None if no slow-down tried is found that often.
-    between: standard deviation of log ratios of pairs. spread: that of log medians of processes.
+    left it inconclusive after the last look. slowed: median slow-down due to the extra work. found:
+    fraction of comparisons with the extra work in head that called the cell slower. smallest: the
+    smallest slow-down (simulated by scaling head's medians) that is found nine times in ten; None
+    if no slow-down tried is found that often. between: standard deviation of log ratios of pairs.
+    spread: that of log medians of processes.
     """
 
     false_alarms: Share
@@ -80,10 +79,9 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """A calibration of one machine.
 
     injected: extra launches in `slowed` as a fraction of the others; caching affects their cost.
-    started: start time of each pair.
-    clock_ms: resolution of a sample, by cell name.
-    pairs: results by cell name, in order of time; None where a pair has no time for the cell.
-    verdicts: the results of comparisons drawn from these pairs.
+    started: start time of each pair. clock_ms: resolution of a sample, by cell name. pairs: results
+    by cell name, in order of time; None where a pair has no time for the cell. verdicts: the
+    results of comparisons drawn from these pairs.
     """
 
     environment: Environment

@@ -105,8 +105,7 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
 class CheckRun(Struct, frozen=True, forbid_unknown_fields=True):
     """The results of one check.
 
-    setting: the sizes that it ran with, by name.
-    failure: why it did not complete, else None.
+    setting: the sizes that it ran with, by name. failure: why it did not complete, else None.
     """
 
     name: Name

@@ -130,6 +130,11 @@ class MeasurementRow:
         current = version_of(record.algorithm, self.workload, record.device, record.at("ranks"))
         return current is not None and current != self.version.partition(" ")[0]
 
+    @cached_property
+    def commits(self) -> set[str | None]:
+        """The commits of the timings that are pooled."""
+        return {t.results.environment["commit"] for t in self.ranked.measurement.timings}
+
     @property
     def is_short(self) -> bool:
         """Whether its samples are short enough to show the sampling overhead, if that is known."""

@@ -55,8 +55,7 @@ def fit(times: Mapping[Step, float]) -> list[float]:
 
 def charts(run: StudyRun, slug: str) -> list[Chart]:
     """Draw strong and weak scaling of the usual workload, measured and by the model, if it fits."""
-    subject = run.winner(run.timed)
-    every = timed(run, subject).items() if subject else ()
+    every = timed(run, run.winner(run.timed)).items()
     slabs = {Step(w.ranks, n): c for (w, n), c in every if w.decomposition in (None, "slab")}
     cells = {s: c for s, c in slabs.items() if c.mode == "graph" and not c.is_old}
     constants = fit({step: cell.median_ms for step, cell in cells.items()})

@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpubench.evidence.crossover import FIRST, crossings
+from gpubench.evidence.crossover import FIRST, Ratio, crossings
 from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
@@ -46,38 +46,47 @@ def ways(run: StudyRun) -> tuple[Way, ...]:
     return tuple(sorted(found, key=lambda way: (way.ranks, order.index(way.decomposition))))
 
 
-def find(run: StudyRun, subject: Variant, way: Way, particles: float) -> MeasurementRow | None:
-    """Return a subject's timed cell by number of particles and `Way`; None if there is none."""
-    return timed(run, subject).get((way, int(particles)))
-
-
 @lru_cache(maxsize=64)
-def timed(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], MeasurementRow]:
+def timed(run: StudyRun, subject: Variant | None) -> dict[tuple[Way, int], MeasurementRow]:
     """Return a subject's timed cells of the most common workload, by `Way` and particles."""
     usual = {name: run.kind[name] for name in ("workload", "time_step", "skin")}
     return {
         (Way(cell.place.ranks or 1, cell.place.decomposition), cell.place.count): cell
-        for cell in run.by_subject.get(subject, ())
+        for cell in (run.by_subject.get(subject, ()) if subject else ())
         if cell.ok and cell.median_ms and cell.place.has(**usual)
     }
 
 
 def alone(run: StudyRun, row: MeasurementRow) -> MeasurementRow | None:
     """Return the row on one rank beside one on several, in its mode and by the same code."""
-    found = find(run, row.subject, ALONE, row.particles)
+    found = timed(run, row.subject).get((ALONE, int(row.particles)))
     one = found and found.modes.get(row.mode)
-    is_alike = one and (one.commit == row.commit is not None or not (one.is_old or row.is_old))
+    is_alike = one and (one.commits & row.commits - {None} or not (one.is_old or row.is_old))
     return one if is_alike else None
+
+
+def speed_ups(run: StudyRun) -> dict[Way, dict[int, Ratio]]:
+    """Return by particles how many times as fast as one rank several are, for the usual winner."""
+    found: dict[Way, dict[int, Ratio]] = {way: {} for way in ways(run)}
+    for (way, particles), row in sorted(timed(run, run.winner(run.timed)).items()):
+        if way in found and (one := alone(run, row)) and (ratio := one.over(row)):
+            found[way][particles] = ratio
+    return found
+
+
+def gist(run: StudyRun) -> str:
+    """Say what several ranks gain on the most particles that one stepped too, or nothing."""
+    most = {way.label: max(own.items()) for way, own in speed_ups(run).items() if own}
+    gain = "{}: {} as fast as one ({} particles)".format
+    said = [gain(on, formats.ratio(r.value), formats.power(n)) for on, (n, r) in most.items()]
+    return f"{'; '.join(said)}." if said else ""
 
 
 def pays(run: StudyRun) -> list[str]:
     """Say above how many particles several ranks beat one, for the most frequent winner."""
     said: list[str] = []
-    if (subject := run.winner(run.timed)) is None:
-        return said
-    for way in ways(run):
-        own = sorted((n, c) for (at, n), c in timed(run, subject).items() if at == way)
-        ratios = {math.log2(n): r for n, c in own if (a := alone(run, c)) and (r := a.over(c))}
+    for way, own in speed_ups(run).items():
+        ratios = {math.log2(n): ratio for n, ratio in own.items()}
         for each in crossings(list(ratios), list(ratios.values())) if len(ratios) > 1 else ():
             if each.faster_before == FIRST and each.low and each.high:
                 at, low, high = (formats.significant(2**e) for e in each[:3] if e is not None)
@@ -89,10 +98,9 @@ def pays(run: StudyRun) -> list[str]:
 def comparison(run: StudyRun) -> Table:
     """Compare steps and frames on one rank and on several, for the most frequent winner."""
     subject = run.winner(run.timed)
-    sizes = sorted({cell.place.count for cell in run.timed})
-    every = [(way, size) for size in sizes for way in (ALONE, *ways(run))]
-    steps = [(way, find(run, subject, way, size)) for way, size in every if subject]
-    found = [(way, cell) for way, cell in steps if cell and (cell.frame_ms or ways(run))]
+    own, order = timed(run, subject), (ALONE, *ways(run))
+    steps = sorted(own, key=lambda step: (step[1], order.index(step[0])))
+    found = [(way, own[way, n]) for way, n in steps if own[way, n].frame_ms or ways(run)]
     marks, note = tables.modes(cell for _, cell in found)
 
     def speed_up(each: tuple[Way, MeasurementRow], time: str) -> Item:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gpubench.evidence.crossover import FIRST, crossings
 from gpubench.evidence.declared import EqualWork
 from gpubench.evidence.ranking import Rule, Variant, best_rule, single_choices
-from gpubench.report import formats
+from gpubench.report import formats, steps
 from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
@@ -98,8 +98,8 @@ def gist(run: StudyRun) -> str:
         is_alone = len(kinds) == 1 == len(named) < len(every)
         where += f" (only {named.pop()} was measured)" if is_alone else ""
         parts[where] = _usual(compared)
-    none = "" if parts else "Only one choice was measured for each kind of answer."
-    return told(parts, none, wrong(run))
+    none = steps.gist(run) or "Only one choice was measured for each kind of answer."
+    return told(parts, "" if parts else none, wrong(run))
 
 
 def told(parts: Mapping[str, str], *more: str) -> str:

@@ -222,6 +222,26 @@ def test_a_speed_up_is_of_the_same_code(first, second, is_told):
     assert (table.rows[1].items[4].text != formats.DASH) == is_told
 
 
+def test_one_rank_by_the_same_code_counts_whatever_else_timed_it():
+    """A time on one rank is pooled over commits; by that of the time on two, both are alike."""
+    one, two = crossing_records()[2:]
+    old = remade(two, version="0.1old")
+    early, late = results([one], commit="a"), results([one, old], commit="b")
+    [machine] = machines([early, late])
+    [run] = machine.studies
+    assert steps.comparison(run).rows[1].items[4].text == "2.00"
+    [machine] = machines([early, results([old], commit="b")])
+    assert steps.speed_ups(machine.studies[0]) == {steps.Way(2, "slab"): {}}
+
+
+def test_a_page_of_one_choice_begins_with_what_several_ranks_gain():
+    assert verdict.gist(run_of(crossing_records())) == (
+        "2 ranks, slab: 2.00\N{MULTIPLICATION SIGN} as fast as one (2²⁰ particles)."
+    )
+    alone = [each for each in crossing_records() if each.input.ranks is None]
+    assert verdict.gist(run_of(alone)).startswith("Only one choice was measured")
+
+
 def test_phases_that_only_some_steps_have_come_where_they_belong():
     one, two, three = (
         step(particles=n, shares=s, decomposition=d)
