@@ -91,7 +91,7 @@ def pays(run: StudyRun) -> list[str]:
             if each.faster_before == FIRST and each.low and each.high:
                 at, low, high = (formats.significant(2**e) for e in each[:3] if e is not None)
                 interval = f"(95 %: {low} to {high})"
-                said.append(f"{way.label}: pay above about {at} particles {interval}")
+                said.append(f"{way.label}: pay above {at} particles {interval}")
     return said
 
 

@@ -323,7 +323,7 @@ def crossing_records(decomposition: str = "slab") -> list[dict[str, Any]]:
 
 def test_several_gpus_pay_above_the_size_at_which_both_times_are_equal(tmp_path):
     [said] = steps.pays(run_of(crossing_records()))
-    assert said.startswith("2 ranks, slab: pay above about 262,000 particles (95 %: 25")
+    assert said.startswith("2 ranks, slab: pay above 262,000 particles (95 %: 25")
     report.write(Sources([results(crossing_records())]), tmp_path)
     rows = read_pages(tmp_path).tables[document._GROUPS[0]]
     assert ["Several GPUs", said, formats.DASH] in rows
