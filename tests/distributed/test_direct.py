@@ -143,6 +143,7 @@ def flags(device, sides):
 class TestRoom:
     """Each lack of room is a fault of its own, and nothing is written beyond the room."""
 
+    @pytest.mark.parametrize("blocks", [3, 8, 13])  # the senders side by side, or apart
     @pytest.mark.parametrize(
         ("sides", "room", "rises", "fault"),
         [
@@ -150,7 +151,7 @@ class TestRoom:
             (0b11, 5, 1, 4), (0b01, 4, 1, 5),
         ],
     )  # fmt: skip
-    def test_of_edges(self, open_once, kernel, sides, room, rises, fault):
+    def test_of_edges(self, open_once, kernel, sides, room, rises, fault, blocks):
         device = open_once("opencl:intel")
         upload, rows = device.upload, 7
         # Five particles in the first plane, one in the second, one in the third.
@@ -163,7 +164,7 @@ class TestRoom:
         found, cells, coarse, *starts = (upload(np.full(n, -1, np.int32)) for n in (4, 9, 99, 3, 3))
         sorted_places, velocities, *sent = (upload(np.zeros((40, 4), np.float32)) for _ in range(4))
         kernel("arrange", MARKED=1)(
-            3, 32, *flags(device, sides), upload(start), upload(order), upload(places),
+            blocks, 32, *flags(device, sides), upload(start), upload(order), upload(places),
             upload(places.astype(np.float32)),
             upload(BOX.packed(FEW_CELLS, 1.0).view("uint8")), 8, room, 1, part, found, cells,
             sorted_places, velocities, coarse, sent[0], starts[0], sent[1], starts[1],
