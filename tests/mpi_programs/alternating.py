@@ -1,12 +1,14 @@
 """Do steps of simulations in turns, and tell the hash of each state.
 
-Arguments: a device, and `stand-in` for steps as on GPUs that write each other's memory.
+Arguments: a device (see one_gpu.py), and `stand-in` for steps as on GPUs that write each
+other's memory.
 """
 
 from __future__ import annotations
 
 import sys
 
+from one_gpu import share_if
 from simulations import hash_of
 
 from gpubench.simulate.ranks import Crew
@@ -21,7 +23,8 @@ def main() -> None:
         from stand_ins import stand_in
 
         stand_in()
-    crew = Crew.join(sys.argv[1])
+    share_if(sys.argv[1])
+    crew = Crew.join(sys.argv[1], oversubscribed=True)
     with crew.ends_all():
         if crew.follows:
             crew.follow()

@@ -1,6 +1,7 @@
 """Write rows into the neighbours' boxes by kernels' order alone, and compare what arrives.
 
-Arguments: device; `host` and turns, of the stand-in; or a transport and `late`: rank 0 is silent.
+Arguments: a device (see one_gpu.py); `host` and turns, of the stand-in; or a transport and
+`late`: rank 0 is silent.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from one_gpu import share_if
 from stand_ins import stand_in
 
 from gpubench.decomposed.direct import FAULT, LATE, WORDS
@@ -95,6 +97,7 @@ def main() -> None:
     if name == "host":
         stand_in()
         name = "mpi"
+    share_if(spec)
     ranks = Ranks.join()
     with ends_all(ranks):
         gpus = ranks.local_size if spec == "cuda" else None

@@ -1,9 +1,9 @@
 """Run shared simulations one after the other, and tell of each in a line of JSON.
 
-Arguments: a device; runs as `Run` has them, as a list in JSON; and what constants of
-gpubench/decomposed/room.py and gpubench/workloads/dpd.py shall be; or DIRECT, for steps as on GPUs
-that write each other's memory, with stand-ins for boxes and graphs. With MARKS among them, ranks
-look at their coarse positions in each step. Then a transport, if any.
+Arguments: a device (see one_gpu.py); runs as `Run` has them, as a list in JSON; and what constants
+of gpubench/decomposed/room.py and gpubench/workloads/dpd.py shall be; or DIRECT, for steps as on
+GPUs that write each other's memory, with stand-ins for boxes and graphs. With MARKS among them,
+ranks look at their coarse positions in each step. Then a transport, if any.
 """
 
 from __future__ import annotations
@@ -103,9 +103,11 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    from one_gpu import share_if  # found only where this is run as a program
+
     constants = json.loads(sys.argv[3])
     if constants.pop("DIRECT", False):
-        from stand_ins import stand_in  # found only where this is run as a program
+        from stand_ins import stand_in
 
         stand_in()
     if "MARKS" in constants:
@@ -116,7 +118,8 @@ def main() -> None:
         module = room if hasattr(room, name) else dpd
         assert hasattr(module, name)
         setattr(module, name, value)
-    crew = Crew.join(sys.argv[1], *sys.argv[4:])
+    share_if(sys.argv[1])
+    crew = Crew.join(sys.argv[1], (sys.argv[4:] or ["auto"])[0], oversubscribed=True)
     with crew.ends_all():
         if crew.follows:
             crew.follow()
