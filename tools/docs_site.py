@@ -15,6 +15,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -117,6 +118,7 @@ def _pages_of_the_report() -> Iterator[str]:
         yield f"- [{title}]({REPORT}/{path.name})\n"
 
 
+@cache
 def _measured() -> list[Machine]:
     return machines(load_results([ROOT / "results/measured"]))
 

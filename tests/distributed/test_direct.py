@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mpi_programs.coarse_rows import coarse_of
 from mpi_programs.simulations import Run, moments
-from mpi_runs import run_ranks
+from mpi_runs import run_ranks, unless_right
 
 from gpubench.decomposed import direct
 from gpubench.decomposed.slab_ranks import Slabs
@@ -45,6 +45,8 @@ OFTEN = {"WORTH_A_CUT": 1}  # planes are assigned anew whenever that helps
 ONCE = {"PAIRS_ONCE": ["opencl"]}  # one particle of a pair computes both forces, as on CUDA
 MARKED = {**ONCE, "MARKS": ["opencl"]}  # which there tests coarse positions first
 THOROUGH = pytest.mark.long, pytest.mark.thorough
+
+unless_right = pytest.fixture(unless_right)
 
 
 def gpus() -> int:
@@ -81,8 +83,11 @@ def require_same(device, spec, ranks, names, constants, *transport):
         pytest.param(4, ("dpd-walls", "dpd-falling", "dpd-one", "dpd"), {}, marks=pytest.mark.long),
     ],
 )
-def test_trajectories_are_those_of_one_rank_to_the_bit(open_once, ranks, names, constants):
+def test_trajectories_are_those_of_one_rank_to_the_bit(
+    open_once, unless_right, ranks, names, constants
+):
     device = open_once("opencl:intel")
+    unless_right(device, [RUNS[name] for name in names])
     redone = require_same(
         device, "opencl:intel", ranks, names, {"DIRECT": True, **OFTEN, **constants}
     )
@@ -98,8 +103,9 @@ def test_trajectories_are_those_of_one_rank_to_the_bit(open_once, ranks, names, 
         pytest.param(3, ("dpd-drags",), marks=THOROUGH),
     ],
 )
-def test_steps_without_room_are_done_again(open_once, ranks, names):
+def test_steps_without_room_are_done_again(open_once, unless_right, ranks, names):
     device = open_once("opencl:intel")
+    unless_right(device, [RUNS[name] for name in names])
     constants = {"DIRECT": True, **OFTEN, **TIGHT, **MARKED}
     redone = require_same(device, "opencl:intel", ranks, names, constants)
     assert redone[0] > 0

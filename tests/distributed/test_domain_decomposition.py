@@ -17,7 +17,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mpi_programs.simulations import Run, hash_of, moments
-from mpi_runs import GUARD_S, ROOT, gpubench_started, process_of, run_gpubench, run_ranks
+from mpi_runs import (
+    GUARD_S,
+    ROOT,
+    gpubench_started,
+    process_of,
+    run_gpubench,
+    run_ranks,
+    unless_right,
+)
 
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.base.errors import NotSupported
@@ -61,6 +69,8 @@ RUNS = {
     # Parts without a particle.
     "one-particle": Run("sph-dam-break", 1, {"length": 12.0}, None, 20, 20),
 }
+
+unless_right = pytest.fixture(unless_right)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +120,10 @@ class TestTrajectories:
             ),
         ],
     )
-    def test_are_those_of_one_rank_to_the_bit(self, alone, ranks, decomposition, names):
+    def test_are_those_of_one_rank_to_the_bit(
+        self, alone, open_once, unless_right, ranks, decomposition, names
+    ):
+        unless_right(open_once(DEVICE), [RUNS[name] for name in names])
         found = shared(ranks, decomposition, names)
         for name in names:
             assert [(m["step"], m["bits"]) for m in found[name]] == [
