@@ -45,11 +45,11 @@ def include_options(unit: Unit) -> list[str]:
 
 
 def compile_kernels(unit: Unit, architecture: str, folder: Path) -> str | None:
-    """Compile a unit as PyCUDA would, but not optimized, to PTX; return the error, or None."""
+    """Compile a unit to PTX as PyCUDA would; return the error, or None."""
     source, ptx = folder / "unit.cu", folder / "unit.ptx"
     source.write_text(f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{unit.file}"\n}}\n')
     return _nvcc(
-        *QUICK, *include_options(unit), f"-arch={architecture}", "-o", str(ptx), str(source)
+        "-ptx", *include_options(unit), f"-arch={architecture}", "-o", str(ptx), str(source)
     )
 
 

@@ -2,49 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-import pytest
 from needs import skip_without
-from seen import unless_seen
-
-from gpubench.core.version import version_of
-from gpubench.devices import Device
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "mpi_programs"
-RIGHT = ROOT / "tests" / "distributed" / "right_over_ranks.json"
 GUARD_S = 600  # against a hang; no limit that a busy machine could reach
-
-
-def unless_right(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
-    """Yield what skips a long test, given a device and runs that ranks were seen to do right.
-
-    So they were with these versions of the code, the programs and the file of the test.
-    """
-
-    def of_runs(leave_out: Callable[[str], None]) -> Callable[..., None]:
-        def leave_out_runs(device: Device, runs: list[Any]) -> None:
-            subjects = {(run.algorithm, run.workload, device.backend, 2) for run in runs}
-            versions = sorted(str(version_of(*subject)) for subject in subjects)
-            sources = [*sorted(PROGRAMS.glob("*.py")), request.path]
-            texts = (path.read_text(encoding="utf-8") for path in sources)
-            told = "\n".join([*versions, device.environment()["driver"], repr(runs), *texts])
-            if request.node.get_closest_marker("long"):
-                leave_out(hashlib.sha256(told.encode()).hexdigest()[:12])
-
-        return leave_out_runs
-
-    yield from map(of_runs, unless_seen(request, RIGHT))
 
 
 def mpirun() -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mpi_programs.coarse_rows import coarse_of
 from mpi_programs.simulations import Run, moments
-from mpi_runs import run_ranks, unless_right
+from mpi_runs import run_ranks
 
 from gpubench.decomposed import direct
 from gpubench.decomposed.slab_ranks import Slabs
@@ -46,18 +46,16 @@ ONCE = {"PAIRS_ONCE": ["opencl"]}  # one particle of a pair computes both forces
 MARKED = {**ONCE, "MARKS": ["opencl"]}  # which there tests coarse positions first
 THOROUGH = pytest.mark.long, pytest.mark.thorough
 
-unless_right = pytest.fixture(unless_right)
-
 
 def gpus() -> int:
     return sum(report.backend == "cuda" and report.usable for report in survey())
 
 
-def require_same(device, spec, ranks, names, constants, *transport):
+def require_same(device, spec, ranks, names, constants):
     """See that ranks find what one does; return the steps that were done again in each run."""
     runs = [dataclasses.replace(RUNS[name], decomposition="slab") for name in names]
     given = json.dumps([dataclasses.asdict(run) for run in runs])
-    done = run_ranks(ranks, "simulations.py", spec, given, json.dumps(constants), *transport)
+    done = run_ranks(ranks, "simulations.py", spec, given, json.dumps(constants))
     assert done.returncode == 0, done.stderr
     redone = []
     for name, line in zip(names, done.stdout.splitlines(), strict=True):
@@ -83,11 +81,8 @@ def require_same(device, spec, ranks, names, constants, *transport):
         pytest.param(4, ("dpd-walls", "dpd-falling", "dpd-one", "dpd"), {}, marks=pytest.mark.long),
     ],
 )
-def test_trajectories_are_those_of_one_rank_to_the_bit(
-    open_once, unless_right, ranks, names, constants
-):
+def test_trajectories_are_those_of_one_rank_to_the_bit(open_once, ranks, names, constants):
     device = open_once("opencl:intel")
-    unless_right(device, [RUNS[name] for name in names])
     redone = require_same(
         device, "opencl:intel", ranks, names, {"DIRECT": True, **OFTEN, **constants}
     )
@@ -103,9 +98,8 @@ def test_trajectories_are_those_of_one_rank_to_the_bit(
         pytest.param(3, ("dpd-drags",), marks=THOROUGH),
     ],
 )
-def test_steps_without_room_are_done_again(open_once, unless_right, ranks, names):
+def test_steps_without_room_are_done_again(open_once, ranks, names):
     device = open_once("opencl:intel")
-    unless_right(device, [RUNS[name] for name in names])
     constants = {"DIRECT": True, **OFTEN, **TIGHT, **MARKED}
     redone = require_same(device, "opencl:intel", ranks, names, constants)
     assert redone[0] > 0

@@ -17,15 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mpi_programs.simulations import Run, hash_of, moments
-from mpi_runs import (
-    GUARD_S,
-    ROOT,
-    gpubench_started,
-    process_of,
-    run_gpubench,
-    run_ranks,
-    unless_right,
-)
+from mpi_runs import GUARD_S, ROOT, gpubench_started, process_of, run_gpubench, run_ranks
 
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.base.errors import NotSupported
@@ -69,8 +61,6 @@ RUNS = {
     # Parts without a particle.
     "one-particle": Run("sph-dam-break", 1, {"length": 12.0}, None, 20, 20),
 }
-
-unless_right = pytest.fixture(unless_right)
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +110,7 @@ class TestTrajectories:
             ),
         ],
     )
-    def test_are_those_of_one_rank_to_the_bit(
-        self, alone, open_once, unless_right, ranks, decomposition, names
-    ):
-        unless_right(open_once(DEVICE), [RUNS[name] for name in names])
+    def test_are_those_of_one_rank_to_the_bit(self, alone, ranks, decomposition, names):
         found = shared(ranks, decomposition, names)
         for name in names:
             assert [(m["step"], m["bits"]) for m in found[name]] == [

@@ -3,7 +3,7 @@
 Arguments: a device (see one_gpu.py); runs as `Run` has them, as a list in JSON; and what constants
 of gpubench/decomposed/room.py and gpubench/workloads/dpd.py shall be; or DIRECT, for steps as on
 GPUs that write each other's memory, with stand-ins for boxes and graphs. With MARKS among them,
-ranks look at their coarse positions in each step. Then a transport, if any.
+ranks look at their coarse positions in each step.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def main() -> None:
         assert hasattr(module, name)
         setattr(module, name, value)
     share_if(sys.argv[1])
-    crew = Crew.join(sys.argv[1], (sys.argv[4:] or ["auto"])[0], oversubscribed=True)
+    crew = Crew.join(sys.argv[1], oversubscribed=True)
     with crew.ends_all():
         if crew.follows:
             crew.follow()

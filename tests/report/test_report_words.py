@@ -70,15 +70,12 @@ def machines(html: str) -> int:
 
 
 @pytest.mark.long
-def test_pages_on_all_shipped_results(
-    shipped_results: list[Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_on_all_shipped_results(shipped_results: list[Results], tmp_path: Path) -> None:
     """One test, so that the report is drawn once: two workers would draw it twice."""
     root = paths.repository()
     if root is None:
         pytest.skip("needs a checkout")
     found = sort_out([root / "results" / name for name in BESIDE])
-    monkeypatch.setattr(report.render, "markdown", lambda pages: {})  # takes longest, is no page
     out = tmp_path / "shipped"
     report.write(found._replace(results=shipped_results), out)
     pages = {path.name: path.read_text(encoding="utf-8") for path in out.glob("*.html")}
